@@ -7,12 +7,14 @@ package enum RecordTrouble: Error, Hashable, Sendable {
     /// not know.
     case newer(schema: Int)
 
-    package var sentence: String {
+    /// Of what is at the provider.
+    package func sentence(of record: String) -> String {
         switch self {
         case .damaged:
-            "the kept values are damaged: restore the object at the provider from a backup, or remove it"
+            "\(record) at the provider cannot be used, as that is damaged; what is here is used, and "
+                + "'promisefs verify --provider --repair' writes it there"
         case .newer(let schema):
-            "the kept values have schema \(schema), which is newer than this program: install a newer one"
+            "\(record) at the provider cannot be used: it has schema \(schema), of a newer version of this program; install that"
         }
     }
 }

@@ -89,6 +89,34 @@ extension MountSuites {
             }
         }
 
+        /// They were refused until somebody removed the file, though the provider had them.
+        @Test(.timeLimit(.minutes(2))) func valuesThatAreDamagedOnOneSideAreThoseOfTheOther() async throws {
+            try await MountedDomain.with { domain in
+                let name = "D=\(domain.domainName); get() { \"$P\" kv get --app com.example.$1 --domain $D theme; }\n"
+                try await domain.shell(
+                    name + Self.keep
+                        + """
+                        "$P" unmount --wait "$M"; echo rot > "$S/values/com.example.two.json"
+                        """)
+                try await domain.remount()
+                try await domain.shell(
+                    name
+                        + """
+                        [ "$(get two)" = light ]; grep -q rot "$S/kept/values-com.example.two.json"
+                        "$P" status "$M" | grep -q 'com.example.two were damaged'
+                        echo rot > "$C/.promisefs/values/com.example.one.json"; "$P" sync "$M"; [ "$(get one)" = dark ]
+                        within 10 '"$P" status "$M" | grep -q "verify --provider --repair"'
+                        "$P" unmount "$M"; echo rot > "$S/values/com.example.one.json"
+                        """)
+                try await domain.remount()
+                try await domain.shell(
+                    name
+                        + """
+                        s=0; get one 2> "$T/said" || s=$?; [ $s = 1 ]; grep -q 'are damaged' "$T/said"; [ "$(get two)" = light ]
+                        """)
+            }
+        }
+
         /// Of these, nothing was looked at.
         @Test(.timeLimit(.minutes(2)))
         func whatItemsHaveAndTheStorageSaysOfItselfAreCheckedAsWell() async throws {

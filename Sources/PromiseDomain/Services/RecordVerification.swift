@@ -286,7 +286,7 @@ extension ValueFiles {
 }
 
 extension ValueFiles {
-    private func isDamaged(_ application: Key) -> Bool {
+    func isDamaged(_ application: Key) -> Bool {
         guard let bytes = readSmallFile(path(application), countMax: ValueFiles.byteCountMax) else { return false }
         do throws(RecordTrouble) {
             _ = try ValueStore(JSONReader.read(bytes), of: application)

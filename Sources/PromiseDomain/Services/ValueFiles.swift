@@ -47,7 +47,8 @@ struct ValueFiles: Sendable {
             case .damaged:
                 throw Failure(
                     .corrupted,
-                    "the values in '\(shown)' are damaged: remove the file to get those that the provider has"
+                    "the values in '\(shown)' are damaged: those of the provider take their place when it has any and answers; "
+                        + "'promisefs verify --repair' keeps the file elsewhere and goes on without it"
                 )
             case .newer(let schema):
                 throw Failure(

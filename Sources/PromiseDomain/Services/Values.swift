@@ -49,6 +49,8 @@ package final class Values: Sendable {
         /// Under way, and asked for once more meanwhile.
         var exchanging: Set<Key> = []
         var again: Set<Key> = []
+        /// Where a damaged file is whose values are those of the provider since.
+        var setAside: [Key: String] = [:]
         /// A change waits to be sent together with those that follow it.
         var waiting: Set<Key> = []
         var trouble: [Key: String] = [:]
@@ -93,11 +95,7 @@ package final class Values: Sendable {
     ) async throws(Failure) -> [Key: Value] {
         let name = try name(application)
         try door.admit(principal, to: "values.get", of: application)
-        if try await store(name).account == nil, needs.isOnline() {
-            _ = try? await withDeadline(Values.firstPatience, "the provider did not answer") {
-                [weak self] () async throws(ProviderError) in await self?.exchange(name)
-            }
-        }
+        if try await usable(name).account == nil, needs.isOnline() { await exchangeSoon(name) }
         return try await store(name).values
     }
 
@@ -107,6 +105,7 @@ package final class Values: Sendable {
     ) async throws(Failure) {
         let name = try name(application)
         try door.admit(principal, to: "values.set", of: application, isChange: true)
+        _ = try await usable(name)
         let key = Key(key)
         do throws(Failure) {
             try await change(name) { (store, now) throws(Failure) in
@@ -157,6 +156,7 @@ package final class Values: Sendable {
     ) async throws(Failure) -> Bool {
         let name = try name(application)
         try door.admit(principal, to: "values.remove", of: application, isChange: true)
+        _ = try await usable(name)
         let isRemoved = Mutex(false)
         try await change(name) { (store, now) throws(Failure) in
             let was = store.remove(Key(key), at: now)
@@ -173,8 +173,8 @@ package final class Values: Sendable {
     ) async throws(Failure) {
         let name = try name(application)
         try door.admit(principal, to: "values.synchronize", of: application)
-        _ = try await store(name)
         await exchange(name)
+        _ = try await store(name)
     }
 
     /// What other machines change, from now on. Ends with the task that reads it.
@@ -194,7 +194,7 @@ package final class Values: Sendable {
             self?.state.withLock { $0.watchers[number] = nil }
         }
         // Who watches is told of what comes, also if nobody has asked for a value yet.
-        _ = try await store(name)
+        _ = try await usable(name)
         sendSoon(name)
         return stream
     }
@@ -232,9 +232,11 @@ package final class Values: Sendable {
 
     /// All of these, for `status`.
     package var troubles: [String] {
-        state.withLock { $0.trouble }.sorted { $0.key < $1.key }.map {
-            "values of \($0.key) are not exchanged: \($0.value)"
-        }
+        let (trouble, setAside) = state.withLock { ($0.trouble, $0.setAside) }
+        return trouble.sorted { $0.key < $1.key }.map { "values of \($0.key) are not exchanged: \($0.value)" }
+            + setAside.sorted { $0.key < $1.key }.map {
+                "values of \($0.key) were damaged, and are those of the provider since: '\($0.value)' is what was here"
+            }
     }
 
     // MARK: Life
@@ -285,6 +287,21 @@ package final class Values: Sendable {
         return try await onThread { () throws(Failure) in try self.load(name) }
     }
 
+    /// What is damaged here may be whole at the provider.
+    private func usable(_ name: Key) async throws(Failure) -> ValueStore {
+        do throws(Failure) { return try await store(name) } catch {
+            guard error.code == .corrupted, needs.isOnline() else { throw error }
+            await exchangeSoon(name)
+            return try await store(name)
+        }
+    }
+
+    private func exchangeSoon(_ name: Key) async {
+        _ = try? await withDeadline(Values.firstPatience, "the provider did not answer") {
+            [weak self] () async throws(ProviderError) in await self?.exchange(name)
+        }
+    }
+
     private func onThread<Result: Sendable>(
         _ body: @escaping @Sendable () throws(Failure) -> Result
     ) async throws(Failure) -> Result {
@@ -299,6 +316,18 @@ package final class Values: Sendable {
         let store = try files.read(name) ?? ValueStore(application: name, machine: machine)
         state.withLock { $0.stores[name] = store }
         return store
+    }
+
+    /// On the thread, when the provider has values that can be read. A file that is damaged is kept, for people to look into.
+    private func setAsideDamaged(_ name: Key) throws(Failure) {
+        guard state.withLock({ $0.stores[name] }) == nil, files.isDamaged(name) else { return }
+        let stateFolder = Array(files.folder[..<(files.folder.lastIndex(of: 0x2F) ?? 0)])
+        let shelf = RecordShelf(stateFolder: stateFolder)
+        let place = try shelf.setAside(files.path(name), as: "\(needs.kind.rawValue)-\(name).json")
+        state.withLock { $0.setAside[name] = place }
+        logger.warning(
+            "values were damaged, and are those of the provider from now on",
+            metadata: ["application": "\(name)", "kept": "\(place)"])
     }
 
     /// On the disk first: a disk that is full changes nothing.
@@ -438,9 +467,10 @@ package final class Values: Sendable {
             do throws(RecordTrouble) {
                 theirs = try ValueRecord(JSONReader.read(found.bytes), of: name)
             } catch {
-                throw Failure(.corrupted, error.sentence)
+                throw Failure(.corrupted, error.sentence(of: needs.kind.record(of: name)))
             }
         }
+        if theirs != nil { try setAsideDamaged(name) }
         let before = try load(name)
         var store = before
         let notices = store.merge(theirs, account: Key(needs.account()), at: clock.now(), limits: needs.limits,
