@@ -1,9 +1,9 @@
-import PromiseCoordination
+package import PromiseCoordination
 import Synchronization
 
 /// How long presenters of a launch let others wait for answers about what it may only read: five seconds of a minute in all,
 /// however many there are, however deep in folders, and whatever they are asked one after the other.
-struct HeldQuestions {
+package struct HeldQuestions {
     private struct Question {
         var presenter: PresenterID
         var asked: ContinuousClock.Instant
@@ -20,8 +20,10 @@ struct HeldQuestions {
     private var changed: ContinuousClock.Instant?
     private var barredUntil: ContinuousClock.Instant?
 
+    package init() {}
+
     /// How long others may wait for the answer: nil, not at all.
-    mutating func ask(_ number: UInt64, of presenter: PresenterID, now: ContinuousClock.Instant) -> Duration? {
+    package mutating func ask(_ number: UInt64, of presenter: PresenterID, now: ContinuousClock.Instant) -> Duration? {
         if let barredUntil, now < barredUntil { return nil }
         barredUntil = nil
         if open.isEmpty {
@@ -32,16 +34,16 @@ struct HeldQuestions {
         return max(.zero, HeldQuestions.allowance - waited(now))
     }
 
-    mutating func answered(_ number: UInt64, now: ContinuousClock.Instant) {
+    package mutating func answered(_ number: UInt64, now: ContinuousClock.Instant) {
         if open[number] != nil { close([number], now) }
     }
 
-    mutating func removed(_ presenter: PresenterID, now: ContinuousClock.Instant) {
+    package mutating func removed(_ presenter: PresenterID, now: ContinuousClock.Instant) {
         close(open.filter { $0.value.presenter == presenter }.map(\.key), now)
     }
 
     /// What nobody is to wait for any more. Whom a presenter has let wait for all of its time goes on by himself, and asks it no more.
-    mutating func end(now: ContinuousClock.Instant) -> [UInt64: PresenterID] {
+    package mutating func end(now: ContinuousClock.Instant) -> [UInt64: PresenterID] {
         guard !open.isEmpty, waited(now) >= HeldQuestions.allowance else { return [:] }
         let late = open.filter { now - $0.value.asked < HeldQuestions.allowance }.mapValues(\.presenter)
         open = [:]

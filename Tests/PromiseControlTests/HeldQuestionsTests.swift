@@ -1,7 +1,6 @@
+import PromiseControl
 import PromiseCoordination
 import Testing
-
-@testable import PromiseControl
 
 /// Presenters of what an application may only read: what their answers cost others.
 @Suite struct HeldQuestionsTests {
