@@ -25,7 +25,6 @@ struct ControlRoutes: Sendable {
         router.add(middleware: ProblemReplies())
         router.add(middleware: PeerCheck(grants: service.documents?.grants))
         router.add(middleware: SettledAnswers(service: service))
-        router.get("v1/ping") { _, _ in Response(status: .noContent) }
         router.get("v1/status") { _, _ in jsonResponse(StatusDocument(await service.status())) }
         router.get("v1/items") { request, context in try await information(request, context.principal) }
         router.post("v1/items/fetch") { request, _ in try await fetch(request) }
@@ -39,16 +38,7 @@ struct ControlRoutes: Sendable {
             let report = try await service.verify(repair: document.repair ?? false, provider: document.provider ?? false)
             return jsonResponse(VerifyDocument(nodes: report.nodes, problems: report.problems, repaired: report.repaired))
         }
-        router.post("v1/unmount") { request, _ in
-            let document = try await decode(UnmountRequest.self, from: request)
-            let timeout = try duration(document.timeoutSeconds)
-            if document.wait ?? false { await service.sendRecords(within: min(timeout ?? .seconds(10), .seconds(10))) }
-            let pending = try await service.unmount(
-                wait: document.wait ?? false, timeout: timeout, lazy: document.lazy ?? false)
-            return jsonResponse(UnmountDocument(pending: pending + service.unsentRecords))
-        }
-        // Without an answer: the connection breaks when the process ends.
-        router.post("v1/restart") { _, _ -> Response in throw await blocking.run { [service] in service.restart() } }
+        LifeRoutes(routes: self).add(to: router)
         addQueryRoutes(to: router)
         addValueRoutes(to: router)
         RevertRoutes(routes: self).add(to: router)

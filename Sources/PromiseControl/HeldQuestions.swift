@@ -42,7 +42,8 @@ package struct HeldQuestions {
         close(open.filter { $0.value.presenter == presenter }.map(\.key), now)
     }
 
-    /// What nobody is to wait for any more. Whom a presenter has let wait for all of its time goes on by himself, and asks it no more.
+    /// What nobody is to wait for any more. Whom a presenter has let wait for all of its time goes on by himself, and
+    /// asks it no more.
     package mutating func end(now: ContinuousClock.Instant) -> [UInt64: PresenterID] {
         guard !open.isEmpty, waited(now) >= HeldQuestions.allowance else { return [:] }
         let late = open.filter { now - $0.value.asked < HeldQuestions.allowance }.mapValues(\.presenter)

@@ -8,8 +8,8 @@ import Testing
 
 /// What is believed of a server of buckets while it is tried what it does.
 struct FirstMeetingTests {
-    /// A login page that took the first object was believed in everything: the server was remembered as one that keeps no modes and
-    /// times, and so it was after one answer of a server that was busy. What was set then was not sent afterwards.
+    /// A login page that took the first object was believed in everything: the server was remembered as one that keeps no modes
+    /// and times, and so it was after one answer of a server that was busy. What was set then was not sent afterwards.
     @Test(arguments: ["a login page", "slow down"]) func nothingIsLearntOfAServerByALoginPage(_ trouble: String) async throws {
         let hasTrouble = Mutex(false)
         let bucket = Bucket(honoursConditions: true)

@@ -115,7 +115,7 @@ struct FirstMeetingTests {
             }
             hasTrouble.withLock { $0 = false }
             _ = try await met.create("file")
-            #expect(!met.provider.limitations.contains { $0.contains("trouble") || $0.contains("properties") })
+            #expect(!met.provider.limitations.contains { $0.contains("trouble") })
         }
     }
 
