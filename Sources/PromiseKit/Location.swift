@@ -77,9 +77,55 @@ public func resolveParent(of path: [UInt8]) throws(PromiseError) -> [UInt8] {
 
 /// realpath(3) on bytes; nil with errno set.
 public func realPath(_ path: [UInt8]) -> [UInt8]? {
-    guard let resolved = path.withCString({ realpath($0, nil) }) else { return nil }
+    guard let resolved = path.withCString({ realpath($0, nil) }) else {
+        // The calls take no path of PATH_MAX bytes; a program comes there step by step.
+        return errno == ENAMETOOLONG ? longRealPath(path) : nil
+    }
     defer { free(resolved) }
     return UnsafeBufferPointer(start: resolved, count: strlen(resolved)).map { UInt8(bitPattern: $0) }
+}
+
+/// The same of an absolute path of any length, step by step as the system does it.
+private func longRealPath(_ path: [UInt8]) -> [UInt8]? {
+    let flags: CInt = 0o10000000 | O_NOFOLLOW | O_CLOEXEC  // O_PATH, open(2)
+    var (found, links): ([[UInt8]], Int) = ([], 0)
+    var rest = Array(path.split(separator: 0x2F).reversed())
+    var here = open("/", flags)
+    defer { if here >= 0 { close(here) } }
+    func go(to next: CInt) {
+        if here >= 0 { close(here) }
+        here = next
+    }
+    while let name = rest.popLast() {
+        if name.elementsEqual(".".utf8) { continue }
+        let next = Array(name).withCString { openat(here, $0, flags) }
+        guard next >= 0 else { return nil }
+        if name.elementsEqual("..".utf8) {
+            _ = found.popLast()
+            go(to: next)
+            continue
+        }
+        var status = stat()
+        guard fstat(next, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else {
+            found.append(Array(name))
+            go(to: next)
+            continue
+        }
+        defer { close(next) }
+        var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        let count = readlinkat(next, "", &target, target.count)
+        links += 1
+        guard count > 0, links <= 40 else {
+            if count > 0 { errno = ELOOP }
+            return nil
+        }
+        if target[0] == 0x2F {
+            found = []
+            go(to: open("/", flags))
+        }
+        rest += target[..<count].split(separator: 0x2F).reversed()
+    }
+    return found.isEmpty ? [0x2F] : found.flatMap { [0x2F] + $0 }
 }
 
 /// Makes a path absolute by the working directory, resolving nothing.

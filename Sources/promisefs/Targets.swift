@@ -62,7 +62,7 @@ enum Targets {
     /// The one that is meant: of this name, or the only one that is mounted.
     static func mount(ofDomain domain: String?, saidBy option: String? = nil) async throws -> MountEntry {
         // No name has a slash: a path on the mount stands for it, as elsewhere the name stands for it.
-        if let path = domain, path.contains("/") {
+        if let path = domain, path.contains("/") || path == "." || path == ".." {
             return try await location(of: PathArgument(bytes: RawArguments.bytes(of: path))).mount
         }
         let all = try await Targets.mounts().filter { domain == nil || $0.domain == domain }

@@ -27,6 +27,23 @@ extension MountSuites {
             }
         }
 
+        /// It was "File name too long", of a file that the program had open.
+        @Test(.timeLimit(.minutes(2))) func whatIsDeeperThanAPathCanSayIsFoundFromItsFolder() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    deep() { for n in {1..30}; do [ -z "$1" ] || mkdir $N; cd -P $N; done; }
+                    N=$(printf 'd%.0s' {1..200}); cd "$M"; deep make; echo deep > file; ln -s file link
+                    "$P" sync --wait . ; [ "$("$P" pending .)" = "nothing is pending" ]
+                    "$P" evict file; "$P" fetch file; "$P" info file | grep -q 'identifier'; "$P" versions file > /dev/null
+                    "$P" find . file | grep -q '/file$'; "$P" pin file; "$P" unpin file; "$P" bookmark create file > "$T/mark"
+                    [ "$("$P" bookmark resolve "$(cat "$T/mark")" | tail -c 6)" = "/file" ]
+                    "$P" coordinate write file -- sh -c 'echo more >> file'; "$P" sync --wait .
+                    cd "$C"; deep; [ "$(tail -n 1 file)" = more ]; cd /; rm -r "$M"/d*; "$P" sync --wait "$M"; not ls "$C"/d*
+                    """, seconds: 60)
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func aSparseFileOf100GiBStaysSmall() async throws {
             var options = MountedDomain.Options()
             options.prepare =

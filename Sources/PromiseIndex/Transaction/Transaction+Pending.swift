@@ -109,6 +109,11 @@ extension Transaction {
         try store.change("UPDATE pending SET due = ?1 WHERE due > ?1", .time(now))
     }
 
+    /// The same of rows that are due after `limit`.
+    package func makePendingDue(at now: Timestamp, dueAfter limit: Timestamp) throws(Failure) {
+        try store.change("UPDATE pending SET due = ?1 WHERE due > ?2", .time(now), .time(limit))
+    }
+
     /// Puts a pending row for every difference between the local and the synced tree that has none: the queue can be
     /// rebuilt. Looks at every entry and every synced item.
     package func rebuildPending(now: Timestamp) throws(Failure) {

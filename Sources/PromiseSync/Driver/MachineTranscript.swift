@@ -60,6 +60,12 @@ package final class MachineTranscript {
         _ = runner.look()
     }
 
+    /// The wall clock is set.
+    package func setClock(back span: Duration) {
+        scribe.lines.append("> the clock is set back")
+        scribe.setBack(span)
+    }
+
     /// With all that is due meanwhile.
     package func pass(_ time: Duration) {
         scribe.lines.append("> \(time.components.seconds) s later")
@@ -128,6 +134,8 @@ private final class Scribe: ActionPerformer {
     private(set) var moment = Moment(
         time: Timestamp(seconds: 1_000_000, nanoseconds: 0), uptime: .zero)
     let isShortOfRoom = false
+
+    func setBack(_ span: Duration) { moment.time = moment.time.advanced(by: .zero - span) }
 
     func pass(_ time: Duration) {
         moment = Moment(time: moment.time.advanced(by: time), uptime: moment.uptime + time)

@@ -17,6 +17,8 @@ struct Memory {
     var freshCount = 0
     /// Somewhere an item has a name for a moment, and is looked at again when that has been long.
     var isAsideAwaited = false
+    /// By how much the wall clock was ahead of uptime, in nanoseconds, when work was looked for last.
+    var clockLead: Int64?
     /// When room was looked for last, by uptime; nil: never.
     var roomChecked: Duration?
 }

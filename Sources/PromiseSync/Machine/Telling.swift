@@ -43,6 +43,7 @@ enum Telling {
     static func due(_ turn: inout Turn, _ transaction: borrowing Transaction) throws(Failure) {
         let isBusy = isBusy(turn)
         guard mayTell(turn) else { return }
+        try heedClock(&turn, transaction)
         let now = turn.now.time
         let limit = turn.facts.configuration.operationsMax * 8
         for pending in try transaction.duePending(at: now, limit: limit) {

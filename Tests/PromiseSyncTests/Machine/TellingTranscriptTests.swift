@@ -55,6 +55,36 @@ import Testing
             """)
     }
 
+    /// What waited did so until it was as late again, a day or years.
+    @Test func aClockThatIsSetBackHoldsNothingUp() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        try fixture.make("link", .link)
+        machine.pass(.seconds(1))
+        machine.answer("create link", "busy", .failure(ProviderError(.retry, "busy")))
+        machine.setClock(back: .seconds(86_400))
+        machine.pass(.seconds(5))
+        fixture.expect(
+            """
+            > 1 s later
+            create link in /
+            > create link: busy
+            > the clock is set back
+            > 5 s later
+            create link in /
+            """)
+    }
+
+    /// As on a machine that began with a clock of another year.
+    @Test func whatWasDueByAWrongClockGoesAfterTheNextStart() throws {
+        let fixture = try MachineFixture()
+        try fixture.make("link", .link)
+        fixture.machine.setClock(back: .seconds(86_400 * 365))
+        fixture.start()
+        #expect(fixture.machine.take().isEmpty)
+        #expect(fixture.machine.answer("create link", "done", .item(MachineFixture.item("link", .link))))
+    }
+
     /// Others have put a folder where ours was, which would be moved or removed in its stead.
     @Test(arguments: [true, false])
     func aMoveWithoutAnswerIsLookedForFirst(isRemoval: Bool) throws {
