@@ -24,7 +24,8 @@ extension ProviderError {
                 self.init(.retry, "\(server) does not answer \(method) in time")
             default: self.init(.retry, "\(server) broke off \(method): \(error.shortDescription)")
             }
-        case let error as IOError where [ECONNRESET, EPIPE].contains(error.errnoCode):
+        // The last one: this connection is dead, and there may be others.
+        case let error as IOError where [ECONNRESET, EPIPE, ETIMEDOUT].contains(error.errnoCode):
             self.init(.retry, "\(server) broke off \(method)")
         case let error as IOError:
             self.init(.offline, "\(server) cannot be reached: \(String(cString: strerror(error.errnoCode)))")
