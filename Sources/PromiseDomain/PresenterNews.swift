@@ -113,7 +113,9 @@ final class PresenterNews: ChangeListener {
         if let now, !isThere {
             return coordinator.left(then.filter { !now.contains($0) && !before.contains($0) }, node, from: old)
         }
-        coordinator.happened(.moved, to: node, by: change.sequence, in: inside, from: old, at: here)
+        let names = try? index.read { transaction throws(Failure) in try transaction.foldersOfNames(node) }
+        let name = now.map { _ in MovedName(node, in: then, names: names) }
+        coordinator.happened(.moved, to: node, by: change.sequence, in: inside, from: old, at: here, name: name)
     }
 
     /// What its name would leave: who has a claim on that has one on the item now.

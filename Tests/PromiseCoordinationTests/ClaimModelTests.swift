@@ -111,7 +111,7 @@ import Testing
                 switch Int.random(in: 0..<9, using: &random) {
                 case 0, 1: _ = table.addPresenter(of: NodeID(node), in: folders, purpose: purposes.randomElement(using: &random))
                 case 2: if let question = questions.popLast() { table.answered(question) }
-                case 3: table.moved(NodeID(4), to: Bool.random(using: &random) ? [.root] : [NodeID(2), .root])
+                case 3: table.moved(MovedName(NodeID(4), in: Bool.random(using: &random) ? [.root] : [NodeID(2), .root]))
                 default:
                     let access = Self.accesses.randomElement(using: &random) ?? .read([])
                     let purpose = Bool.random(using: &random) ? purposes.randomElement(using: &random) : nil

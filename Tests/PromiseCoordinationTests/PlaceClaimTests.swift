@@ -53,7 +53,7 @@ import Testing
         var table = table
         let maker = table.claim([nothing("new")])
         table.arrived(NodeID(9), at: vacancy("new"), in: [NodeID(2), .root])
-        table.moved(NodeID(9), to: [.root])
+        table.moved(MovedName(NodeID(9), in: [.root]))
         let again = table.claim([nothing("new")])
         let there = table.claim([Intent(node: NodeID(9), folders: [.root], access: .read([]))])
         #expect(table.takeActions() == [.granted(maker), .granted(again)])
@@ -65,8 +65,8 @@ import Testing
         var table = table
         let replacing = table.claim([item(4, "a", .forReplacing)])
         let moving = table.claim([item(5, "b", .forMoving)])
-        table.moved(NodeID(4), to: [.root])
-        table.moved(NodeID(5), to: [.root])
+        table.moved(MovedName(NodeID(4), in: [.root]))
+        table.moved(MovedName(NodeID(5), in: [.root]))
         let taken = table.claim([nothing("a")])
         let free = table.claim([nothing("b")])
         #expect(table.takeActions() == [.granted(replacing), .granted(moving), .granted(free)])
@@ -182,10 +182,17 @@ import Testing
         }
     }
 
+    /// As the index says it after a rename of one of the file's names.
+    private func moved(from parent: UInt64, _ name: String, to folders: [NodeID], beside other: [NodeID], in table: inout ClaimTable) {
+        let now = MovedName(NodeID(4), in: folders, names: [other, folders])
+        table.moved(now, from: OldPlace(parent: NodeID(parent), name: FileName(name)!))
+    }
+
     @Test func aNameThatMovesTakesTheOtherOneNowhere() {
         var table = ClaimTable(answerLimit: .seconds(5))
         let claim = table.claim(names())
-        table.moved(NodeID(4), to: [NodeID(7), .root], from: NodeID(6))
+        // What is told a second time moves nothing more.
+        for _ in 0..<2 { moved(from: 6, "b", to: [NodeID(7), .root], beside: [NodeID(2), .root], in: &table) }
         let (left, one, other) = (table.claim([folder(6)]), table.claim([folder(2)]), table.claim([folder(7)]))
         #expect(table.takeActions() == [.granted(claim), .granted(left)])
         table.release(claim)
@@ -195,12 +202,41 @@ import Testing
     @Test func ofTwoNamesInOneFolderOneStays() {
         var table = ClaimTable(answerLimit: .seconds(5))
         let claim = table.claim([names()[0], names()[0]])
-        table.moved(NodeID(4), to: beside, from: NodeID(2))
-        // What is told a second time moves nothing more.
-        table.moved(NodeID(4), to: [.root], from: NodeID(9))
+        for _ in 0..<2 { moved(from: 2, "b", to: beside, beside: [NodeID(2), .root], in: &table) }
         _ = table.claim([folder(2)])
         _ = table.claim([folder(6)])
         #expect(table.takeActions() == [.granted(claim)])
+    }
+
+    /// It was held where the other name had been, and let go of where that is.
+    @Test func aPlaceIsThatOfTheNameThatStays() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        func place(_ name: String) -> NodeID { .vacancy(FileName(name)!, in: NodeID(2)) }
+        func name(_ text: String) -> Intent {
+            Intent(node: NodeID(4), folders: [NodeID(2), .root], access: .write([]), place: place(text))
+        }
+        func new(_ text: String) -> Intent {
+            Intent(node: place(text), folders: [NodeID(2), .root], access: .write([]), place: place(text))
+        }
+        let claim = table.claim([name("a"), name("b")])
+        moved(from: 2, "b", to: beside, beside: [NodeID(2), .root], in: &table)
+        let left = table.claim([new("b")])
+        _ = table.claim([new("a")])
+        #expect(table.takeActions() == [.granted(claim), .granted(left)])
+    }
+
+    /// A claim by one name of a file went along with the other one.
+    @Test func aClaimByOneNameStaysWhenAnotherOneMoves() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        let claim = table.claim([names()[0]])
+        moved(from: 6, "b", to: [NodeID(7), .root], beside: [NodeID(2), .root], in: &table)
+        let other = table.claim([folder(7)])
+        _ = table.claim([folder(2)])
+        #expect(table.takeActions() == [.granted(claim), .granted(other)])
+        moved(from: 2, "a", to: [NodeID(8), .root], beside: [NodeID(7), .root], in: &table)
+        let left = table.claim([folder(9)])
+        _ = table.claim([folder(8)])
+        #expect(table.takeActions() == [.granted(left)])
     }
 
     /// A document is saved as a new file under one of the names.

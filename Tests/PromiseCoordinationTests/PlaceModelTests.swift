@@ -161,7 +161,7 @@ import Testing
                 if item.node == node, item.access != .write(.forReplacing) { item.place = nil }
             }
             steps.append("\(node) moves to \(name) in \(folder)")
-            table.moved(node, to: reference.tree.chain(node))
+            table.moved(MovedName(node, in: reference.tree.chain(node)))
             // Whoever was let in by that is inside when something arrives.
             look()
             arrive(node)

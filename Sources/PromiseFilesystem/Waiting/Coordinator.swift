@@ -214,14 +214,14 @@ package final class Coordinator: Sendable {
     // MARK: - What happened
 
     /// `number`: of the index's change. Presenters of what became this node by it have been told when that was told.
-    /// `here`: the vacancy of the name that it has now.
+    /// `here`: the vacancy of the name that it has now. `name`: of a move.
     package func happened(
         _ event: ClaimTable.Event, to node: NodeID, by number: Int64, in folders: [NodeID], from place: OldPlace? = nil,
-        at here: NodeID? = nil
+        at here: NodeID? = nil, name: MovedName? = nil
     ) {
         let now = clock.uptime()
         change { state in
-            if event == .moved { state.table.moved(node, to: folders, from: place?.parent, now: now) }
+            if let name { state.table.moved(name, from: place, now: now) }
             if let here { state.table.arrived(node, at: here, in: folders, now: now) }
             let isTold = event == .changed && state.isReplacement(node, since: number)
             state.table.happened(event, to: node, in: folders, from: place, isItemTold: isTold)
@@ -259,13 +259,12 @@ package final class Coordinator: Sendable {
         }
     }
 
-    /// An item and what is below it are in these folders now; of an item with several names, that one of `parent`. Nobody is
-    /// told. `place`: the vacancy of its name.
-    package func moved(_ node: NodeID, to folders: [NodeID], from parent: NodeID? = nil, at place: NodeID? = nil) {
+    /// A name and what is below it are elsewhere now. Nobody is told. `place`: the vacancy of the name.
+    package func moved(_ name: MovedName, from old: OldPlace? = nil, at place: NodeID? = nil) {
         let now = clock.uptime()
         change { state in
-            state.table.moved(node, to: folders, from: parent, now: now)
-            if let place { state.table.arrived(node, at: place, in: folders, now: now) }
+            state.table.moved(name, from: old, now: now)
+            if let place { state.table.arrived(name.node, at: place, in: name.folders, now: now) }
             settle(&state)
         }
     }

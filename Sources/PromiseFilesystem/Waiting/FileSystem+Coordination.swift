@@ -80,8 +80,11 @@ extension FileSystem {
     /// the folders of one of them.
     package func settlePlaces(of intents: [Intent]) throws(Failure) {
         for var intent in intents {
-            while let known = try foldersOfNames(intent.node, index), let folders = known.first, !known.contains(intent.folders) {
-                coordinator.moved(intent.node, to: folders, from: intent.folders.first)
+            let others = intents.filter { $0.node == intent.node }.map(\.folders)
+            while let known = try foldersOfNames(intent.node, index), !known.contains(intent.folders),
+                let folders = known.first(where: { !others.contains($0) }) ?? known.first
+            {
+                coordinator.moved(MovedName(intent.node, in: folders, names: known))
                 intent.folders = folders
             }
         }
@@ -101,9 +104,9 @@ extension FileSystem {
             guard let entry else { continue }
             if old.node != entry.node {
                 (replaced[old.node], parents[old.node]) = (entry.node, old.parent)
-            } else if let folders = try? index.read({ transaction throws(Failure) in try transaction.foldersAbove(entry) }) {
+            } else if let name = try? index.read({ transaction throws(Failure) in try MovedName(entry, transaction) }) {
                 coordinator.moved(
-                    entry.node, to: folders, from: old.parent, at: .vacancy(entry.name, in: entry.parent))
+                    name, from: OldPlace(parent: old.parent, name: old.name), at: .vacancy(entry.name, in: entry.parent))
             }
         }
         if !replaced.isEmpty { coordinator.replaced(replaced, in: parents, by: index.newestChange) }
@@ -125,11 +128,16 @@ extension FileSystem {
 private func foldersOfNames(_ node: NodeID, _ index: Index) throws(Failure) -> [[NodeID]]? {
     if node == .root { return [[]] }
     return try index.read { transaction throws(Failure) in
-        var result: [[NodeID]] = []
-        for entry in try transaction.entries(of: node) {
-            if let folders = try transaction.foldersAbove(entry) { result.append(folders) }
-        }
+        let result = try transaction.foldersOfNames(node)
         return result.isEmpty ? nil : result
+    }
+}
+
+extension MovedName {
+    /// Nil when a folder above is gone.
+    init?(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
+        guard let folders = try transaction.foldersAbove(entry) else { return nil }
+        self.init(entry.node, in: folders, names: try transaction.foldersOfNames(entry.node))
     }
 }
 

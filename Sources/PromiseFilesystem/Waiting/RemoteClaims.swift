@@ -19,16 +19,15 @@ final class RemoteClaims: Sendable {
 
     init(coordinator: Coordinator) { self.coordinator = coordinator }
 
-    /// True when the claim is there. Otherwise `onGrant` is called when it is.
-    func isGranted(_ intent: Intent, onGrant: @escaping @Sendable () -> Void) -> Bool {
-        let node = intent.node
+    /// True when the claim on an item is there. Otherwise `onGrant` is called when it is.
+    func isGranted(_ node: NodeID, _ intents: [Intent], onGrant: @escaping @Sendable () -> Void) -> Bool {
         let known = claims.withLock { claims in
             defer { if claims[node] == nil { claims[node] = Claim() } }
             return claims[node]
         }
         if let known { return known.isGranted }
         do throws(Failure) {
-            let id = try coordinator.claim([intent], purpose: nil, isOwn: true, timeout: nil) { [self] _, outcome in
+            let id = try coordinator.claim(intents, purpose: nil, isOwn: true, timeout: nil) { [self] _, outcome in
                 let hasWaited = claims.withLock { claims in
                     if case .granted = outcome { claims[node]?.isGranted = true } else { claims[node] = nil }
                     return claims[node]?.id != nil

@@ -37,9 +37,12 @@ extension FileSystem: LocalTreeObserver {
     package func mayFollow(
         _ change: RemoteChange, of node: NodeID, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard coordinator.isActive, let folders = try transaction.foldersAboveNames(of: node) else { return true }
-        let intent = Intent(node: node, folders: folders, access: .write(change.options))
-        return remoteClaims.isGranted(intent) { [engine] in engine.followAgain() }
+        guard coordinator.isActive else { return true }
+        // One for each name: when one is moved meanwhile, the others are where they were.
+        let intents = try transaction.foldersOfNames(node).map { folders in
+            Intent(node: node, folders: folders, access: .write(change.options))
+        }
+        return intents.isEmpty || remoteClaims.isGranted(node, intents) { [engine] in engine.followAgain() }
     }
 
     package var keepsLastCopies: Bool { lastCopies.areWaiting }

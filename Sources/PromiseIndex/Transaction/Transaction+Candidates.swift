@@ -127,6 +127,15 @@ extension Transaction {
         return result.isEmpty ? nil : result
     }
 
+    /// The same of each name.
+    package func foldersOfNames(_ node: NodeID) throws(Failure) -> [[NodeID]] {
+        var result: [[NodeID]] = []
+        for name in try entries(of: node) {
+            if let folders = try foldersAbove(name) { result.append(folders) }
+        }
+        return result
+    }
+
     /// As `foldersAbove`, for one of a node's names.
     package func foldersAbove(_ entry: Entry) throws(Failure) -> [NodeID]? {
         var result = [entry.parent]

@@ -1,0 +1,194 @@
+package import PromiseCore
+
+// Claims and presenters stay with their items wherever these are moved.
+
+/// A name of an item, where it is now.
+package struct MovedName: Sendable {
+    package var node: NodeID
+    /// Those that hold it, nearest first, up to the root.
+    package var folders: [NodeID]
+    /// Those of each name of the item, as it is now.
+    package var names: [[NodeID]]
+
+    package init(_ node: NodeID, in folders: [NodeID], names: [[NodeID]]? = nil) {
+        self.node = node
+        self.folders = folders
+        self.names = names ?? [folders]
+    }
+
+    /// Those above any of its names, each once.
+    var foldersOfAll: [NodeID] {
+        var known: Set<NodeID> = []
+        return ([folders] + names).flatMap { $0 }.filter { known.insert($0).inserted }
+    }
+}
+
+extension ClaimTable {
+    mutating func enter(_ id: ClaimID, _ claim: Claim) {
+        for intent in claim.intents {
+            for key in intent.keys { places[key, default: Place()].claims.append(id) }
+            for folder in intent.folders { places[folder, default: Place()].below.append(id) }
+        }
+    }
+
+    mutating func leave(_ id: ClaimID, _ claim: Claim) {
+        for intent in claim.intents {
+            for key in intent.keys { change(key) { $0.claims.removeFirst(of: id) } }
+            for folder in intent.folders { change(folder) { $0.below.removeFirst(of: id) } }
+        }
+    }
+
+    mutating func change(_ node: NodeID, _ body: (inout Place) -> Void) {
+        guard let index = places.index(forKey: node) else { return }
+        body(&places.values[index])
+        if places.values[index].isEmpty { places.remove(at: index) }
+    }
+
+    /// A name and what is below it are in other folders now. Claims stay with their items; those that wait, wait for whatever
+    /// is in their way now. Of an item with several names the others stay where they are. `place`: where it was.
+    package mutating func moved(_ name: MovedName, from place: OldPlace? = nil, now: Duration = .zero) {
+        let node = name.node
+        guard let known = places[node] else { return }
+        let vacated = place.map { NodeID.vacancy($0.name, in: $0.parent) }
+        for id in Set(known.claims + known.below) {
+            guard var claim = claims[id] else { continue }
+            leave(id, claim)
+            let moving = claim.intents(about: name, from: place?.parent, vacated)
+            for index in claim.intents.indices {
+                let isOther = claim.intents[index].node == node && !moving.contains(index)
+                if !isOther {
+                    if let moved = moved(claim.intents[index], node, name.folders) { claim.intents[index] = moved }
+                } else if vacated != nil, claim.intents[index].place == vacated, !claim.intents[index].access.isReplacing {
+                    claim.intents[index].place = nil
+                }
+            }
+            enter(id, claim)
+            claims[id] = claim
+        }
+        movePresenters(at: node, to: name.foldersOfAll, known)
+        findBlockersAnew(now: now)
+    }
+
+    /// Items are other nodes now: a document that was saved by renaming a new file over it, two that exchanged their contents.
+    /// Claims and presenters stay with the document. `parents`: the folders of the names that are other nodes, where an
+    /// item's other names are still its own.
+    package mutating func replaced(
+        _ nodes: [NodeID: NodeID], in parents: [NodeID: NodeID] = [:], now: Duration = .zero
+    ) {
+        for id in Set(nodes.keys.flatMap { places[$0]?.claims ?? [] }) {
+            guard var claim = claims[id] else { continue }
+            leave(id, claim)
+            let several = claim.severalNames
+            for index in claim.intents.indices {
+                let intent = claim.intents[index]
+                if let parent = parents[intent.node], several.contains(intent.node), intent.folders.first != parent { continue }
+                if let node = nodes[intent.node] { claim.intents[index].node = node }
+            }
+            enter(id, claim)
+            claims[id] = claim
+        }
+        replacePresenters(nodes)
+        findBlockersAnew(now: now)
+    }
+
+    /// Something is at a place that claims were made on when nothing was there: now they are on that, wherever it goes.
+    package mutating func arrived(_ node: NodeID, at place: NodeID, in folders: [NodeID], now: Duration = .zero) {
+        guard let waiting = places[place]?.claims else { return }
+        var isOther = false
+        for id in Set(waiting) {
+            guard var claim = claims[id] else { continue }
+            leave(id, claim)
+            for index in claim.intents.indices where claim.intents[index].node == place {
+                (claim.intents[index].node, claim.intents[index].folders) = (node, folders)
+                claim.intents[index].place = place
+                isOther = true
+            }
+            enter(id, claim)
+            claims[id] = claim
+        }
+        if isOther { findBlockersAnew(now: now) }
+    }
+
+    /// The nodes of a claim's items as they are now, in the order in which they were asked for.
+    package func nodes(of claim: ClaimID) -> [NodeID] { claims[claim]?.intents.map(\.node) ?? [] }
+
+    /// After conflicts have become others: who waited for another one still does if they still conflict, whichever came first,
+    /// as one may have let the other in; and for new conflicts who waits already goes on waiting.
+    private mutating func findBlockersAnew(now: Duration) {
+        let ids = claims.filter { !isGranted($0.key) }.keys.sorted()
+        var conflicts: [ClaimID: Set<ClaimID>] = [:]
+        for id in ids {
+            guard let claim = claims[id] else { continue }
+            var found: Set<ClaimID> = []
+            forEachConflict(of: claim) { if $0 != id { found.insert($0) } }
+            conflicts[id] = found
+            claims[id]?.blockers.formIntersection(found)
+        }
+        for id in ids {
+            guard case .waiting? = claims[id]?.phase else { continue }
+            for other in (conflicts[id] ?? []).sorted() {
+                // Of two who wait the later one looks.
+                if case .waiting? = claims[other]?.phase, other > id { continue }
+                if claims[id]?.blockers.contains(other) == true || claims[other]?.blockers.contains(id) == true { continue }
+                if waits(other, forOneOf: [id]) {
+                    claims[other]?.blockers.insert(id)
+                } else {
+                    claims[id]?.blockers.insert(other)
+                }
+            }
+        }
+        for id in ids { goOn(id, now: now) }
+    }
+
+    private func moved(_ intent: Intent, _ node: NodeID, _ folders: [NodeID]) -> Intent? {
+        var intent = intent
+        if intent.node == node {
+            intent.folders = folders
+            // Its old place concerns only who is to put something else there.
+            if !intent.access.isReplacing { intent.place = nil }
+        } else if let index = intent.folders.firstIndex(of: node) {
+            intent.folders = intent.folders[...index] + folders
+        } else {
+            return nil
+        }
+        return intent
+    }
+}
+
+extension ClaimTable.Claim {
+    /// What it says of the name that moved. Of several names those that are still somewhere are others; of two in one
+    /// folder the one whose place was left is meant, where that is known.
+    fileprivate func intents(about name: MovedName, from parent: NodeID?, _ vacated: NodeID?) -> [Int] {
+        let own = intents.indices.filter { intents[$0].node == name.node }
+        guard name.names.count > 1 else { return own }
+        // An item may have been asked for more than once.
+        let each = max(1, (own.count + name.names.count - 1) / name.names.count)
+        var room = name.names.reduce(into: [:]) { $0[$1, default: 0] += each }
+        func rank(_ index: Int) -> Int {
+            guard let place = intents[index].place else { return 1 }
+            return place == vacated ? 2 : 0
+        }
+        var rest: [Int] = []
+        for index in own.sorted(by: { (rank($0), $0) < (rank($1), $1) }) {
+            let folders = intents[index].folders
+            if let left = room[folders], left > 0 { room[folders] = left - 1 } else { rest.append(index) }
+        }
+        guard let from = parent ?? rest.first.flatMap({ intents[$0].folders.first }) else { return [] }
+        return Array(rest.filter { intents[$0].folders.first == from }.prefix(each))
+    }
+}
+
+extension ClaimTable.Claim {
+    /// Items that it is about by names in several folders.
+    fileprivate var severalNames: Set<NodeID> {
+        if intents.count < 2 { return [] }
+        let folders = Dictionary(grouping: intents, by: \.node).mapValues { Set($0.map(\.folders)) }
+        return Set(folders.filter { $0.value.count > 1 }.keys)
+    }
+}
+
+extension [ClaimID] {
+    fileprivate mutating func removeFirst(of claim: ClaimID) {
+        if last == claim { removeLast() } else if let index = firstIndex(of: claim) { remove(at: index) }
+    }
+}
