@@ -8,9 +8,11 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 // Between fork and exec: system calls only. Never returns.
@@ -58,34 +60,142 @@ int cps_start_bound(
   return size == sizeof failure ? -process : process;
 }
 
-int cps_start_tied(char *const *arguments) {
+// What comes from the start of a tied command: its number, or why it could not be run.
+struct tied_word {
+  int is_problem;
+  int value;
+};
+
+enum { family_count_max = 1024, patience_milliseconds = 5000, pause_milliseconds = 50 };
+
+// Adds what a process has started to a list of `count` processes. System calls only.
+static int add_children(pid_t process, pid_t *list, int count) {
+  char path[64], text[4096];
+  snprintf(path, sizeof path, "/proc/%d/task/%d/children", process, process);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return count;
+  pid_t number = 0;
+  ssize_t size;
+  while ((size = read(file, text, sizeof text)) > 0) {
+    for (ssize_t position = 0; position < size; position++) {
+      if (text[position] >= '0' && text[position] <= '9') {
+        number = number * 10 + (text[position] - '0');
+      } else {
+        if (number > 0 && count < family_count_max) list[count++] = number;
+        number = 0;
+      }
+    }
+  }
+  close(file);
+  return count;
+}
+
+// Everything below this process is asked to end, each of it once, and what is left after a while is killed. Whoever loses its
+// parent is this one's child, so that nothing is overlooked.
+static void end_family(void) {
+  static pid_t asked[family_count_max];
+  int asked_count = 0;
+  struct timespec pause = {.tv_nsec = pause_milliseconds * 1000000L};
+  for (int waited = 0; waited < 2 * patience_milliseconds; waited += pause_milliseconds) {
+    static pid_t family[family_count_max];
+    while (waitpid(-1, NULL, WNOHANG) > 0) {}
+    int count = add_children(getpid(), family, 0);
+    if (count == 0) return;
+    for (int position = 0; position < count; position++) count = add_children(family[position], family, count);
+    for (int position = 0; position < count; position++) {
+      if (waited >= patience_milliseconds) {
+        kill(family[position], SIGKILL);
+        continue;
+      }
+      int known = 0;
+      while (known < asked_count && asked[known] != family[position]) known++;
+      if (known < asked_count || asked_count == family_count_max) continue;
+      asked[asked_count++] = family[position];
+      kill(family[position], SIGTERM);
+    }
+    nanosleep(&pause, NULL);
+  }
+}
+
+// Waits for the command and ends as it did, or ends it when the caller has gone. Never returns.
+static void keep(pid_t command, pid_t parent) {
+  sigset_t wanted;
+  int status;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGCHLD);
+  sigaddset(&wanted, SIGRTMAX);
+  while (1) {
+    pid_t ended = waitpid(-1, &status, WNOHANG);
+    if (ended == command) break;
+    if (ended > 0) continue;
+    int number = sigwaitinfo(&wanted, NULL);
+    if (number != SIGRTMAX && getppid() == parent) continue;
+    end_family();
+    _exit(127);
+  }
+  if (WIFSIGNALED(status)) {
+    struct rlimit none = {0, 0};
+    sigset_t own;
+    setrlimit(RLIMIT_CORE, &none);
+    signal(WTERMSIG(status), SIG_DFL);
+    sigemptyset(&own);
+    sigaddset(&own, WTERMSIG(status));
+    raise(WTERMSIG(status));
+    sigprocmask(SIG_UNBLOCK, &own, NULL);
+  }
+  _exit(WEXITSTATUS(status));
+}
+
+static void become_command(char *const *arguments, int report, pid_t keeper) {
+  sigset_t none;
+  if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != keeper) _exit(127);
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  execvp(arguments[0], arguments);
+  struct tied_word word = {1, errno};
+  if (write(report, &word, sizeof word) < 0) _exit(127);
+  _exit(127);
+}
+
+// Between the caller and the command: takes no signal but those, and holds nothing open but the streams. Never returns.
+static void become_keeper(char *const *arguments, int report, pid_t parent) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, NULL);
+  signal(SIGCHLD, SIG_DFL);
+  // The parent may have died before the call.
+  if (prctl(PR_SET_PDEATHSIG, SIGRTMAX) < 0 || getppid() != parent) _exit(127);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  pid_t keeper = getpid(), command = fork();
+  if (command == 0) become_command(arguments, report, keeper);
+  struct tied_word word = {command < 0, command < 0 ? errno : command};
+  if (write(report, &word, sizeof word) < 0 || command < 0) _exit(127);
+  close_range(3, ~0U, 0);
+  keep(command, parent);
+}
+
+int cps_start_tied(char *const *arguments, int *command) {
   int line[2], failure = 0;
   pid_t parent = getpid();
   if (pipe2(line, O_CLOEXEC) < 0) return -1;
   pid_t process = fork();
-  if (process == 0) {
-    sigset_t none;
-    // The parent may have died before the call.
-    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent) _exit(127);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execvp(arguments[0], arguments);
-    failure = errno;
-    if (write(line[1], &failure, sizeof failure) < 0) _exit(127);
-    _exit(127);
-  }
+  if (process == 0) become_keeper(arguments, line[1], parent);
   int problem = errno;
   close(line[1]);
-  ssize_t size = -1;
-  if (process > 0) {
-    // Nothing comes when the program runs: exec closes the other end.
-    do size = read(line[0], &failure, sizeof failure);
-    while (size < 0 && errno == EINTR);
+  *command = 0;
+  // Both ends of the others are closed when the command runs, or has failed to.
+  while (process > 0) {
+    struct tied_word word;
+    ssize_t size = read(line[0], &word, sizeof word);
+    if (size < 0 && errno == EINTR) continue;
+    if (size != sizeof word) break;
+    if (word.is_problem) failure = word.value; else *command = word.value;
   }
   close(line[0]);
-  if (size == sizeof failure) waitpid(process, NULL, 0);
+  if (process > 0 && *command == 0 && failure == 0) failure = ECHILD;
+  if (process > 0 && failure != 0) waitpid(process, NULL, 0);
   errno = process < 0 ? problem : failure;
-  return size == sizeof failure || process < 0 ? -1 : process;
+  return process < 0 || failure != 0 ? -1 : process;
 }
 
 static _Atomic int followed_process;

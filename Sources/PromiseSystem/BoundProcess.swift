@@ -21,12 +21,17 @@ package enum BoundProcess {
         return process
     }
 
-    /// Runs a command, looked for in PATH, with this process's streams and group. It gets SIGTERM when the calling *thread*
-    /// ends. Throws when it cannot be run.
-    package static func startTied(_ words: [[UInt8]], label: StaticString) throws(SystemError) -> pid_t {
+    /// Runs a command, looked for in PATH, with this process's streams and group. It ends, with everything that it has
+    /// started, when the calling *thread* does. `waiter` ends as the command did, and is what is to be waited for. Throws when
+    /// it cannot be run.
+    package static func startTied(
+        _ words: [[UInt8]], label: StaticString
+    ) throws(SystemError) -> (command: pid_t, waiter: pid_t) {
         var arguments = cStrings(words)
         defer { for pointer in arguments { free(pointer) } }
-        return try call(label) { cps_start_tied(&arguments) }
+        var command: CInt = 0
+        let waiter = try call(label) { cps_start_tied(&arguments, &command) }
+        return (command, waiter)
     }
 
     /// Signals that processes send to this one go to `process`; nil: they do what they did at the start.

@@ -92,6 +92,13 @@ extension MountSuites {
                     s=0; wait $p || s=$?; [ $s = 4 ]; within 5 '! pgrep -fx "sleep 60.7" > /dev/null'
                     """)
                 try await domain.remount()
+                // The same when whoever holds the claim is killed, also of what no longer has the parent that started it.
+                try await domain.shell(
+                    """
+                    echo '(setsid sleep 60.8 &); echo > "$1"; sleep 60.7; true' > "$T/work"
+                    "$P" coordinate write "$M/number" -- sh -c 'sh "$1" "$2"; true' sh "$T/work" "$T/there" 2> "$T/err" & p=$!
+                    within 10 '[ -e "$T/there" ]'; kill -9 $p; within 5 '! pgrep -fx "sleep 60.[78]" > /dev/null'
+                    """)
             }
         }
 

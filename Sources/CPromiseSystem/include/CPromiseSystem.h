@@ -72,9 +72,10 @@ int cps_is_idle(int process);
 int cps_start_bound(
     const char *_Nonnull program, char *_Nullable const *_Nonnull arguments, char *_Nullable const *_Nonnull environment,
     int input, int output);
-// fork(2) and execvp(3) of a command that has this process's streams and group, no signal blocked, and gets SIGTERM when the
-// calling *thread* ends (PR_SET_PDEATHSIG, prctl(2)). Returns the process, or -1 with errno.
-int cps_start_tied(char *_Nullable const *_Nonnull arguments);
+// fork(2) and execvp(3) of a command that has this process's streams and group and no signal blocked. Between the two is a
+// process that ends as the command does, and that ends the command with everything below it when the calling *thread* ends
+// (PR_SET_PDEATHSIG, prctl(2)). Returns that one, to be waited for, and in `command` the command; or -1 with errno.
+int cps_start_tied(char *_Nullable const *_Nonnull arguments, int *_Nonnull command);
 // Signals that a process sends to this one go to `process` instead; those of the terminal come to both anyway. 0: as
 // before the first call. The signals are SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH, but for
 // those that are ignored. By one thread.

@@ -94,20 +94,21 @@ enum Spawn {
         return process
     }
 
-    /// As `run`, for a command that must not outlive this process, and gets the signals that are sent to this one.
+    /// As `run`, for a command that must not outlive this process, nor what it has started, and that gets the signals which
+    /// are sent to this one.
     /// `started` is given the command's process. Blocking: the command ends with the calling thread, too.
     static func runTied(_ words: [[UInt8]], started: (pid_t) -> Void) throws(CommandFailure) -> Int32 {
         keepSocketsFromChildren()
-        let process: pid_t
+        let (process, waiter): (pid_t, pid_t)
         do throws(SystemError) {
-            process = try BoundProcess.startTied(words, label: "command.start")
+            (process, waiter) = try BoundProcess.startTied(words, label: "command.start")
         } catch {
             throw cannotRun(words[0], error.errno)
         }
         BoundProcess.passSignals(to: process)
         defer { BoundProcess.passSignals(to: nil) }
         started(process)
-        return wait(process)
+        return wait(waiter)
     }
 
     /// The command takes this process's place, so its exit status and its signals are the caller's to see. Returns why it
