@@ -9,6 +9,8 @@ struct TypeFilter {
     private let suffixes: [[UInt8]]
 
     init(_ types: [String]) {
+        // As a shell has it: whatever there is.
+        let types = types.contains { ["*", "*.*"].contains($0) } ? [] : types
         suffixes = types.filter { $0.hasPrefix("*.") }.map { Array($0.dropFirst().lowercased().utf8) }
         self.types = types.filter { !$0.contains("/") && !$0.hasPrefix("*.") }
         mediaTypes = types.filter { $0.contains("/") }.map { $0.lowercased() }

@@ -18,8 +18,8 @@ public struct Location: Sendable, Equatable {
     /// Blocking: it resolves links in the folders above.
     public static func of(_ path: [UInt8], in table: MountTable) throws(PromiseError) -> Location {
         let resolved = try resolveParent(of: path)
-        if let location = location(ofResolved: resolved, in: table) { return location }
-        if let target = realPath(resolved), target != resolved, let location = location(ofResolved: target, in: table) {
+        if let location = ofResolved(resolved, in: table) { return location }
+        if let target = realPath(resolved), target != resolved, let location = ofResolved(target, in: table) {
             return location
         }
         let shown = escapedForDisplay(path)
@@ -40,7 +40,8 @@ public struct Location: Sendable, Equatable {
         return rest.isEmpty ? mount.mountPoint : folder + [0x2F] + rest
     }
 
-    private static func location(ofResolved path: [UInt8], in table: MountTable) -> Location? {
+    /// Of an absolute path without links in it: looks at no file system.
+    package static func ofResolved(_ path: [UInt8], in table: MountTable) -> Location? {
         guard let entry = table.entry(holding: path), entry.isPromiseFS else { return nil }
         guard let rest = remainder(of: path, below: entry.mountPoint) else { return nil }
         let root = Array(entry.root.drop { $0 == 0x2F })

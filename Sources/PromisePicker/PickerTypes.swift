@@ -1,3 +1,4 @@
+import PromiseCore
 public import PromiseKit
 
 /// What a person is asked to pick, and what becomes of it.
@@ -47,6 +48,17 @@ public struct PickerRequest: Sendable, Equatable {
     public var requester: String?
 
     public init(_ mode: Mode) { self.mode = mode }
+
+    /// Why nothing could be of a type; nil for one that has a meaning. Patterns are for ends of names alone.
+    public static func problem(withType text: String) -> String? {
+        let isEnd = text.hasPrefix("*.")
+        let rest = isEnd ? text.dropFirst(2) : text[...]
+        let isPattern = rest.contains { "*?[".contains($0) }
+        let isAll = ["*", "*.*"].contains(text)
+        guard rest.isEmpty || isPattern && !isAll && (isEnd || !text.contains("/")) else { return nil }
+        return "'\(escapedForDisplay(text.utf8.prefix(80)))' is no type: give a uniform type identifier as public.text, a MIME "
+            + "type as image/png or image/*, or an end of names as *.txt"
+    }
 
     /// A place is picked, not a document.
     public var picksPlace: Bool {

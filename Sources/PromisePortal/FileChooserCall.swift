@@ -39,6 +39,12 @@ struct FileChooserCall {
         method == .saveFiles || options["directory"]?.flag == true
     }
 
+    /// The names of several files that are to be made in one folder.
+    private var files: [[UInt8]] {
+        guard method == .saveFiles else { return [] }
+        return (options["files"]?.list ?? []).compactMap(\.path).filter { FileChooserCall.isName($0) }
+    }
+
     /// The connection of the program that asks: part of the handle's name (Request in the portal's own
     /// documentation).
     var sender: String? {
@@ -48,7 +54,7 @@ struct FileChooserCall {
     }
 
     /// After `promisefs pick`. `views`: where the program's views are, when others keep it in a sandbox.
-    func words(views: [UInt8]?, isOnMount: ([UInt8]) -> Bool) -> [[UInt8]] {
+    func words(views: [UInt8]?) -> [[UInt8]] {
         var words = ["-0", "--mode", method == .saveFile ? "save" : "open"].map { Array($0.utf8) }
         func add(_ option: String, _ value: [UInt8]? = nil) {
             // One word, so that no value is taken for an option.
@@ -74,7 +80,9 @@ struct FileChooserCall {
             name = Array(file[(slash + 1)...])
         }
         for choice in choices { add("--choice", Array(choice.word.utf8)) }
-        if let folder, isOnMount(folder) { add("--at", folder) }
+        // No path is looked at here: one that hangs would hold up all programs.
+        if let folder { add("--near", folder) }
+        for file in files { add("--file", file) }
         if method == .saveFile, let name, FileChooserCall.isName(name) { add("--suggest", name) }
         return words
     }
@@ -98,7 +106,7 @@ struct FileChooserCall {
                 }
                 // 0: a pattern of names; 1: a MIME type.
                 if parts[0].number == 1 {
-                    result.append(text)
+                    if text.contains("/") { result.append(text) }
                 } else if let pattern = FileChooserCall.pattern(text) {
                     result.append(pattern)
                 } else {
@@ -179,7 +187,8 @@ struct FileChooserCall {
     func answer(
         _ paths: [[UInt8]]?, chosen: [Int: Int], to writer: BusWriter
     ) throws(BusError) {
-        let picked = paths.map { method == .saveFiles ? names(in: $0.first) : $0 } ?? []
+        // Without names the folder alone is of no use to whoever saves files.
+        let picked = method == .saveFiles && files.isEmpty ? [] : paths ?? []
         let isPicked = paths != nil && !picked.isEmpty
         try writer.number(isPicked ? 0 : 1)
         try writer.container("a", "{sv}") { () throws(BusError) in
@@ -234,35 +243,6 @@ struct FileChooserCall {
                 }
             }
         }
-    }
-
-    /// The files that are to be made in a folder, each under a name that is free there.
-    private func names(in folder: [UInt8]?) -> [[UInt8]] {
-        guard let folder else { return [] }
-        var taken: Set<[UInt8]> = []
-        let wanted = (options["files"]?.list ?? []).compactMap(\.path)
-        return wanted.filter { FileChooserCall.isName($0) }
-            .map { name in
-                var path = folder + [0x2F] + name
-                var number = 2
-                while taken.contains(path) || FileChooserCall.exists(path) {
-                    path = folder + [0x2F] + FileChooserCall.numbered(name, number)
-                    number += 1
-                }
-                taken.insert(path)
-                return path
-            }
-    }
-
-    private static func exists(_ path: [UInt8]) -> Bool {
-        var status = stat()
-        return withPath(path) { lstat($0, &status) } == 0
-    }
-
-    /// `plan 2.md`.
-    private static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] {
-        let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.count
-        return name[..<dot] + Array(" \(number)".utf8) + name[dot...]
     }
 
     /// RFC 8089.

@@ -4,7 +4,8 @@ import Glibc
 /// The back end of the desktop's file dialogs: takes the calls of xdg-desktop-portal, and answers
 /// each of them, whatever becomes of the picker that it shows.
 ///
-/// One thread has the bus and all that is under way; a picker is a process of its own.
+/// One thread has the bus and all that is under way; a picker is a process of its own, and it alone
+/// looks at files, as a mount may be silent for as long as it likes.
 final class Portal {
     static let name = "org.freedesktop.impl.portal.desktop.promisefs"
     static let path = "/org/freedesktop/portal/desktop"
@@ -72,7 +73,7 @@ final class Portal {
             let call = FileChooserCall(method, values),
             !underWay.contains(where: { $0.call.handle == call.handle })
         else { return sd_bus_reply_method_errno(message, EINVAL, nil) }
-        let words = [Array("--while=\(getpid())".utf8)] + call.words(views: views(of: call), isOnMount: isOnMount)
+        let words = [Array("--while=\(getpid())".utf8)] + call.words(views: views(of: call))
         guard let picker = PickerProcess(command + words) else {
             return refuse(message)
         }
@@ -224,11 +225,6 @@ final class Portal {
         clock_gettime(CLOCK_MONOTONIC, &now)
         let elapsed = UInt64(now.tv_sec) * 1_000_000 + UInt64(now.tv_nsec) / 1000
         return until > elapsed ? CInt(clamping: (until - elapsed) / 1000 + 1) : 0
-    }
-
-    /// Only such a folder can be where a picker begins.
-    private func isOnMount(_ folder: [UInt8]) -> Bool {
-        withPath(folder) { getxattr($0, "user.promisefs.domain", nil, 0) >= 0 }
     }
 }
 

@@ -78,20 +78,44 @@ extension MountSuites {
                     """)
         }
 
-        @Test(.timeLimit(.minutes(2))) func filesAreSavedUnderNamesThatAreFree() async throws {
+        @Test(.timeLimit(.minutes(2))) func whatIsSavedIsSaidInWordsThatAreNoOptions() async throws {
             try await dialogs(
                 Self.stub + """
                     session << 'END' > $T/out
                     echo folder > $T/what
-                    call SaveFiles 'objectpath "/org/x/1"' '' '' '' '{"files": <[b"a b.txt", b"new", b"new", b"../evil"]>}'
+                    call SaveFiles 'objectpath "/org/x/1"' '' '' '' '{"files": <[b"a b.txt", b"--web", b"../evil"]>}'
+                    cp $T/words $T/words.several
+                    call SaveFiles 'objectpath "/org/x/1"' '' '' '' '{"files": <[b"../evil"]>}'
                     echo pick > $T/what
                     call SaveFile 'objectpath "/org/x/1"' '' '' '' "{\\"current_name\\": <\\"--web\\">,
                         \\"current_folder\\": <b\\"$M/docs\\">}"
                     END
-                    cat $T/out >&2
-                    grep -q "'uris': <\\['file://$M/a%20b%202.txt', 'file://$M/new', 'file://$M/new%202'\\]>" $T/out
-                    words="pick --web -0 --mode save --at=$M/docs --suggest=--web "
+                    cat $T/out >&2; grep -q '^(uint32 1, @a{sv} {})' $T/out
+                    words="pick --web -0 --mode open --folders --file=a b.txt --file=--web "
+                    [ "$(grep -v -e --while $T/words.several | tr '\\n' ' ')" = "$words" ]
+                    words="pick --web -0 --mode save --near=$M/docs --suggest=--web "
                     [ "$(grep -v -e --while $T/words | tr '\\n' ' ')" = "$words" ]
+                    """)
+        }
+
+        /// The one thread of the portal looked at the folders that programs name, and waited there for a daemon that was stopped.
+        @Test(.timeLimit(.minutes(2))) func aMountThatIsSilentHoldsUpNoDialogOfAnotherProgram() async throws {
+            try await dialogs(
+                Self.stub + """
+                    daemon=$("$P" status --json $M | sed 's/.*"processID":\\([0-9]*\\).*/\\1/')
+                    export daemon P
+                    session << 'END' > $T/out
+                    trap 'kill -CONT $daemon; kill $portal 2> /dev/null || true' EXIT
+                    kill -STOP $daemon; echo hang > $T/what
+                    call OpenFile 'objectpath "/org/x/1"' '' '' '' "{\\"current_folder\\": <b\\"$M/unseen\\">}" > $T/held & held=$!
+                    for n in $(seq 100); do [ ! -e $T/shown ] || break; sleep 0.05; done; [ -e $T/shown ]
+                    echo pick > $T/what; SECONDS=0; call OpenFile 'objectpath "/org/x/2"' '' '' '' '@a{sv} {}'; [ $SECONDS -lt 5 ]
+                    gdbus call --session -d $N -o /org/x/1 -m org.freedesktop.impl.portal.Request.Close; wait $held
+                    # A picker that is to begin there begins elsewhere.
+                    status=0; PROMISEFS_EXECUTABLE=$P timeout 20 "$P" pick --plain --near "$M/unseen" < /dev/null || status=$?
+                    [ $status = 1 ]
+                    END
+                    cat $T/out $T/held >&2; grep -q "'file://$M/a%20b.txt'" $T/out; grep -q '^(uint32 2, @a{sv} {})' $T/held
                     """)
         }
 
@@ -115,8 +139,12 @@ extension MountSuites {
                     echo --cancel > $T/what; call OpenFile 'objectpath "/org/x/1"' '' '' 'Pick' '@a{sv} {}'
                     echo --here docs > $T/what
                     call SaveFile 'objectpath "/org/x/1"' '' '' 'Save' '{"current_name": <"new.txt">}'
+                    # Several are saved under names that are free.
+                    touch "$M/docs/a b.txt"
+                    call SaveFiles 'objectpath "/org/x/1"' '' '' '' '{"files": <[b"a b.txt", b"new", b"new", b"../evil"]>}'
                     END
                     cat $T/page $T/out >&2
+                    D=file://$M/docs; grep -q "'uris': <\\['$D/a%20b%202.txt', '$D/new', '$D/new%202'\\]>" $T/out
                     grep -q "'file://$M/b.png'" $T/out; grep -q '^(uint32 1, ' $T/out
                     grep -q "'file://$M/docs/new.txt'" $T/out; [ ! -e $M/docs/new.txt ]
                     # Nothing is fetched by picking.

@@ -132,10 +132,7 @@ package final class Bookmarks: Sendable {
         _ application: String?, _ principal: Principal
     ) throws(Failure) -> String? {
         if case .application(let own, _) = principal { return application ?? own }
-        if let application, application.utf8.count > ValueFiles.nameByteCountMax {
-            throw Failure.noApplication(application)
-        }
-        return application
+        return try application.map { text throws(Failure) in try Key.application(text).text }
     }
 
     private func sealed(

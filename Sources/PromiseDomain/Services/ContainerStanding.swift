@@ -1,5 +1,7 @@
 package import PromiseAccess
 package import PromiseCore
+package import PromiseKeyValue
+import PromiseProvider
 
 /// An application's own folder, as `container` shows it.
 package struct ContainerStanding: Sendable {
@@ -36,6 +38,16 @@ package struct ContainerAvailability: Sendable, Hashable {
         told.account = ApplicationSight.account(account)
         told.message = message.map { _ in "the storage cannot be reached" }
         return told
+    }
+}
+
+extension Key {
+    /// Of an application: its identifier, which is also the name of its private objects.
+    package static func application(_ identifier: String) throws(Failure) -> Key {
+        guard PrivateName(.containers, identifier) != nil,
+            identifier.utf8.count <= ValueFiles.nameByteCountMax
+        else { throw Failure.noApplication(identifier) }
+        return Key(identifier)
     }
 }
 

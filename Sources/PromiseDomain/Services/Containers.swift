@@ -277,12 +277,7 @@ package final class Containers: Sendable {
 
     func place(_ key: Key) -> PrivateName? { PrivateName(.containers, key.text + ".json") }
 
-    func checked(_ application: String) throws(Failure) -> Key {
-        guard PrivateName(.containers, application) != nil,
-            application.utf8.count <= ValueFiles.nameByteCountMax
-        else { throw Failure.noApplication(application) }
-        return Key(application)
-    }
+    func checked(_ application: String) throws(Failure) -> Key { try Key.application(application) }
 
     func containers() async throws(Failure) -> [Key: KnownContainer] {
         if let known = state.withLock({ $0.known }) { return known }

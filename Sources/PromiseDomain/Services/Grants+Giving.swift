@@ -158,12 +158,7 @@ extension Grants {
         principal.isOwner ? .notFound : .refused
     }
 
-    func checked(_ application: String) throws(Failure) -> Key {
-        guard PrivateName(.containers, application) != nil,
-            application.utf8.count <= ValueFiles.nameByteCountMax
-        else { throw Failure.noApplication(application) }
-        return Key(application)
-    }
+    func checked(_ application: String) throws(Failure) -> Key { try Key.application(application) }
 
     func item(_ item: NamedItem) throws(Failure) -> (key: ItemKey, entry: Entry) {
         if item.node == .root {

@@ -273,14 +273,7 @@ package final class Values: Sendable {
 
     // MARK: Here
 
-    private func name(_ application: String) throws(Failure) -> Key {
-        guard PrivateName(needs.kind, application) != nil,
-            application.utf8.count <= ValueFiles.nameByteCountMax
-        else {
-            throw Failure.noApplication(application)
-        }
-        return Key(application)
-    }
+    private func name(_ application: String) throws(Failure) -> Key { try Key.application(application) }
 
     private func store(_ name: Key) async throws(Failure) -> ValueStore {
         if let known = state.withLock({ $0.stores[name] }) { return known }

@@ -1,6 +1,8 @@
 import ArgumentParser
 import Glibc
 import PromiseCore
+import PromiseDomain
+import PromiseKeyValue
 import PromiseKit
 import PromisePicker
 import PromiseSystem
@@ -42,7 +44,12 @@ struct PickCommand: AsyncParsableCommand {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "A uniform type identifier or MIME type; can be given again.", valueName: "type"))
+            "A uniform type identifier, a MIME type, or an end of names as *.txt; can be given again.",
+            valueName: "type"),
+        transform: { text in
+            if let problem = PickerRequest.problem(withType: text) { throw ValidationError(problem) }
+            return text
+        })
     var type: [String] = []
     @Flag(name: .long, help: "Several can be picked.")
     var multiple = false
@@ -100,6 +107,10 @@ struct PickCommand: AsyncParsableCommand {
     var owner: Int32?
     /// Of the desktop's portal: where the application's views are; paths are those in them.
     @Option(name: .long, help: .hidden) var view: PathArgument?
+    /// Of the portal: begin there, if that is on a mount and answers.
+    @Option(name: .long, help: .hidden) var near: PathArgument?
+    /// Of the portal: of the folder that is picked, where these can be made in it.
+    @Option(name: .long, help: .hidden) var file: [PathArgument] = []
     /// Of tests: so many seconds after which a page that nobody uses is cancelled.
     @Option(name: .long, help: .hidden) var idle = 600
     /// Of this command alone: what it removes then.
@@ -154,6 +165,13 @@ struct PickCommand: AsyncParsableCommand {
         }
         if view != nil, app == nil || owner == nil { throw ValidationError("--view goes with --app and --while") }
         if folders, mode == .import { throw ValidationError("folders are not imported") }
+        if !file.isEmpty, !folders || mode != .open { throw ValidationError("--file goes with --folders") }
+        if let app { try requireApplication(app) }
+    }
+
+    /// Now, and not when somebody has picked.
+    private func requireApplication(_ text: String) throws {
+        do throws(Failure) { _ = try Key.application(text) } catch { throw ValidationError(error.message) }
     }
 
     func run() async throws {
@@ -179,7 +197,7 @@ struct PickCommand: AsyncParsableCommand {
         switch try await outcome(of: request, session, data) {
         case .cancelled: throw CommandFailure(output.json ? "cancelled" : nil)
         case .picked(let documents):
-            show(documents, choices: session.chosen)
+            show(try await files(in: documents), choices: session.chosen)
             copies.confirm()
         }
     }
@@ -288,6 +306,7 @@ struct PickCommand: AsyncParsableCommand {
                 request.start = start
             }
         }
+        if let near, request.start == nil { request.start = await start(near: near.bytes) }
         for source in sources {
             let path = try await Blocking.run { () throws(PromiseError) in
                 try resolveParent(of: source.bytes)
@@ -300,6 +319,23 @@ struct PickCommand: AsyncParsableCommand {
             request.sources.append(PickerRequest.Source(path: path))
         }
         return request
+    }
+
+    /// Nil for a place on no mount, or on one that is silent: the picker then begins elsewhere.
+    private func start(near path: [UInt8]) async -> PickerFolder? {
+        await Blocking.run {
+            guard case .found(let folder) = lookAtFolder(path, flags: openPathOnly), let table = try? MountTable.current(),
+                let location = Location.ofResolved(folder, in: table)
+            else { return nil }
+            return PickerFolder(domain: location.domain, path: location.path)
+        }
+    }
+
+    /// Of the folder that was picked, the files that are to be made in it.
+    private func files(in documents: [PickedDocument]) async throws -> [PickedDocument] {
+        guard !file.isEmpty, let folder = documents.first?.path else { return documents }
+        let names = file.map(\.bytes)
+        return await Blocking.run { FreeNames.paths(of: names, in: folder).map { PickedDocument(path: $0) } }
     }
 
     private func show(_ documents: [PickedDocument], choices: [Int] = []) {
