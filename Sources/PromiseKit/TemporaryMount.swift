@@ -23,6 +23,7 @@ public struct TemporaryMount: Sendable {
     public let faultFile: String
     private let root: String
     private let executable: String
+    private static let folderPrefix = "promisefs-try-"
 
     /// A few documents, for those who want no particular content.
     public static let samples = [
@@ -39,6 +40,8 @@ public struct TemporaryMount: Sendable {
     ) async throws -> Result {
         let program = executable ?? ProcessInfo.processInfo.environment["PROMISEFS_EXECUTABLE"] ?? "promisefs"
         let mount = try TemporaryMount(program)
+        let keeper = TemporaryMountKeeper(of: mount.root, program)
+        defer { keeper?.end() }
         do {
             try mount.fill(folder == nil ? content : [:], copying: folder)
             try await mount.start(options)
@@ -52,17 +55,35 @@ public struct TemporaryMount: Sendable {
     }
 
     private init(_ executable: String) throws(PromiseError) {
-        self.executable = executable
         let named = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
         // What is run there may change its folder.
         let base = named.hasPrefix("/") ? named : FileManager.default.currentDirectoryPath + "/" + named
-        var template = Array((base + "/promisefs-try-XXXXXX").utf8CString)
+        var template = Array((base + "/" + TemporaryMount.folderPrefix + "XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else {
             throw PromiseError(.local, "no folder can be made in \(base): \(String(cString: strerror(errno)))", exitStatus: 1)
         }
-        root = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        self.init(root: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self), executable: executable)
+    }
+
+    private init(root: String, executable: String) {
+        (self.root, self.executable) = (root, executable)
         (mountPoint, cloud, faultFile) = (root + "/mount", root + "/cloud", root + "/faults")
         domain = "try-" + root.suffix(6)
+    }
+
+    /// Ends what a process has left that was killed: `root` is the folder of its mount. Does nothing to other folders.
+    package static func clear(_ root: String, executable: String) async {
+        var status = stat()
+        guard root.split(separator: "/").last?.hasPrefix(folderPrefix) == true, lstat(root, &status) == 0,
+            status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid()
+        else { return }
+        let mount = TemporaryMount(root: root, executable: executable)
+        // It may have been killed while it mounted: that goes on without it.
+        for _ in 0..<10 {
+            try? await mount.end()
+            try? await Task.sleep(for: .milliseconds(300))
+            if !mount.isMounted, lstat(root, &status) != 0 { return }
+        }
     }
 
     private func fill(_ content: [String: String], copying folder: String?) throws {
@@ -165,8 +186,11 @@ public struct TemporaryMount: Sendable {
                 continuation.resume(returning: spawnAndWait([program] + words, variables, errors: errors))
             }
         }
-        let text = FileManager.default.contents(atPath: errors).map { String(decoding: $0, as: UTF8.self) } ?? ""
-        return (status, text.trimmingCharacters(in: .whitespacesAndNewlines))
+        let said = FileManager.default.contents(atPath: errors).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        let text = said.trimmingCharacters(in: .whitespacesAndNewlines)
+        // Whoever shows it says who says so.
+        let prefix = "promisefs: "
+        return (status, text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text)
     }
 }
 

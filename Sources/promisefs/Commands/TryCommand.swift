@@ -22,6 +22,8 @@ struct TryCommand: AsyncParsableCommand {
     var fault: PathArgument?
     @Option(name: .long, help: ArgumentHelp("The content: a copy of this folder. (default: a few samples)", valueName: "dir"))
     var content: PathArgument?
+    /// Of PromiseKit and the Python package: the folder of a mount, which goes when stdin ends.
+    @Option(name: .long, help: .hidden) var forget: PathArgument?
     @OptionGroup var output: OutputOptions
     @Argument(parsing: .postTerminator, help: ArgumentHelp("The command and its arguments.", valueName: "command"))
     var command: [String]
@@ -38,6 +40,22 @@ struct TryCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        guard let own = HelperPlace.ownPath.map({ String(decoding: $0, as: UTF8.self) }) else {
+            throw CommandFailure("the place of this program cannot be found; mount /proc")
+        }
+        if let forget {
+            // No folder of somebody else is kept in use meanwhile.
+            let folder = try text(forget, "--forget")
+            await Blocking.run {
+                _ = chdir("/")
+                var byte: UInt8 = 0
+                while true {
+                    let count = read(STDIN_FILENO, &byte, 1)
+                    if count == 0 || count < 0 && errno != EINTR { return }
+                }
+            }
+            return await TemporaryMount.clear(folder, executable: own)
+        }
         let words = command.map { RawArguments.bytes(of: $0) }
         let folder = try content.map { folder throws(CommandFailure) in try text(folder, "--content") }
         var faults: [String] = []
@@ -48,9 +66,6 @@ struct TryCommand: AsyncParsableCommand {
                 throw CommandFailure("\(path): \(problem)", exitStatus: ExitStatus.usage)
             }
             faults = lines.split(whereSeparator: \.isNewline).map(String.init)
-        }
-        guard let own = HelperPlace.ownPath.map({ String(decoding: $0, as: UTF8.self) }) else {
-            throw CommandFailure("the place of this program cannot be found; mount /proc")
         }
         let status: Int32
         do {

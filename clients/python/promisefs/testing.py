@@ -60,6 +60,7 @@ class TemporaryMount:
         self._root = pathlib.Path(tempfile.mkdtemp(prefix="promisefs-try-"))
         self.path, self.cloud, self.fault_file = (self._root / name for name in ("mount", "cloud", "faults"))
         self.domain = "try-" + self._root.name.rpartition("-")[2]
+        self._keeper = self._start_keeper()
         try:
             self._fill()
             self._run("mount", "--domain", self.domain, "--state-dir", self._root / "state", "--upload-delay", "100ms",
@@ -71,6 +72,14 @@ class TemporaryMount:
 
     def __exit__(self, *problem):
         self.close()
+
+    def _start_keeper(self):
+        """It removes the mount when this process was killed, of which it learns by the end of a pipe."""
+        try:
+            return subprocess.Popen([self._program, "try", "--forget", str(self._root), "--", "-"], stdin=subprocess.PIPE,
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        except OSError:
+            return None
 
     def _fill(self):
         self.path.mkdir()
@@ -99,7 +108,8 @@ class TemporaryMount:
                 raise PromiseError(f"'{self._program}' cannot be run: {error}") from error
             errors.seek(0)
             if done.returncode:
-                raise PromiseError(errors.read().strip() or "promisefs failed", exit_status=done.returncode)
+                raise PromiseError(errors.read().strip().removeprefix("promisefs: ") or "promisefs failed",
+                                   exit_status=done.returncode)
 
     def faults(self, *lines):
         """What the provider suffers from now on: `offline=true`, `delay=2s`, `hang=true`, `fail=3`, `bandwidth=100000`,
@@ -129,3 +139,7 @@ class TemporaryMount:
         if self._is_mounted():
             raise PromiseError(f"{self.path} cannot be unmounted; files are open below it")
         shutil.rmtree(self._root, ignore_errors=True)
+        if self._keeper:
+            self._keeper.stdin.close()
+            self._keeper.wait()
+            self._keeper = None
