@@ -34,12 +34,16 @@ extension MountSuites {
                     grep -qx 'Exec=/usr/libexec/promisefs/promisefs-portal' "$service"
                     [ -x "$A/libexec/promisefs/promisefs-portal" ]; [ -e "$A/share/xdg-desktop-portal/portals/promisefs.portal" ]
                     echo mine > "$A/share/promisefs/mine"
-                    make --no-print-directory uninstall; [ "$(find "$T/root" ! -type d)" = "$A/share/promisefs/mine" ]
+                    mkdir -p "$A/share/fish/vendor_completions.d"; echo >"$A/share/fish/other"
+                    make --no-print-directory uninstall
+                    # Folders that were made go, too, but for those in which others have something.
+                    left=$(cd "$A"; find . -mindepth 2 | sort | tr '\\n' ' ')
+                    [ "$left" = './share/fish ./share/fish/other ./share/promisefs ./share/promisefs/mine ' ]
                     # Two words were two words to systemd and to the session bus.
                     PREFIX='/opt/my & own' make --no-print-directory install; B="$T/root/opt/my & own"
                     grep -qxr 'ExecStart="/opt/my & own/bin/promisefs" mount --foreground %i' "$B/lib/systemd/system"
                     grep -qxr 'Exec="/opt/my & own/libexec/promisefs/promisefs-portal"' "$B/share/dbus-1/services"
-                    PREFIX='/opt/my & own' make --no-print-directory uninstall; [ -z "$(find "$B" ! -type d)" ]
+                    PREFIX='/opt/my & own' make --no-print-directory uninstall; [ ! -e "$T/root/opt" ]
                     """, seconds: 100)
             }
         }
@@ -137,6 +141,12 @@ extension MountSuites {
                         for n in 1 2 3 4 5 6 7 8 9; do cat a && break; sleep 0.5; done
                         [ "$(cat a)" = a ]; echo delay=1s > "$PROMISEFS_FAULTS"; SECONDS=0; cat b; [ "$SECONDS" -ge 1 ]'
                     grep -q 'Network is down' "$T/said"; [ "$(cat "$T/mine/a")" = a ]
+                    [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]; not grep -q ' try-' /proc/self/mountinfo
+                    # Also after the end of all that could have removed it.
+                    (exec setsid "$P" try -- sh -c 'echo $PPID > "$T/try"; exec sleep 60') & for n in $(seq 200); do
+                        [ ! -s "$T/try" ] || break; sleep 0.05; done
+                    grep -q ' try-' /proc/self/mountinfo; kill -9 -- -$(cat "$T/try")
+                    for n in $(seq 100); do [ -n "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ] || break; sleep 0.1; done
                     [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]; not grep -q ' try-' /proc/self/mountinfo
                     not "$P" try --content "$T/missing" -- true
                     # It waited for somebody to write into the pipe.
