@@ -20,9 +20,9 @@ struct DoctorCommand: AsyncParsableCommand {
 
     func run() async throws {
         SystemSettings.use()
-        var (findings, file) = try await Blocking.run { () throws(CommandFailure) in
+        var (findings, file) = await Blocking.run { () throws(Never) in
             let settings = DoctorSettings.examine()
-            return (try Doctor.examine() + settings.findings, settings.file)
+            return (Doctor.examine() + settings.findings, settings.file)
         }
         if let file, !noCheck { findings += await DoctorServers.examine(file) }
         findings += await DoctorMounts.versions()

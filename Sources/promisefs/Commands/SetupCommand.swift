@@ -143,6 +143,10 @@ struct SetupAnswers: Sendable {
         let isAsking = !command.yes && isatty(STDIN_FILENO) == 1
         let questions = SetupQuestions(isAsking: isAsking)
         let forms = "folder:/PATH, webdav+https://…, s3://…, or empty for a folder of its own"
+        // As of a variable that a script has not set.
+        if command.provider?.isEmpty == true {
+            throw CommandFailure("--provider is empty; leave it out for a folder of its own", exitStatus: ExitStatus.usage)
+        }
         let parsed = try questions.ask("What to mount (\(forms))", "", given: command.provider) {
             text throws(CommandFailure) in
             text.isEmpty ? nil : try ProviderName(parsing: text)
@@ -156,13 +160,15 @@ struct SetupAnswers: Sendable {
             return name
         }
         let home = environment("HOME") ?? "/mnt"
-        if let place = command.mountpoint {
-            mountPoint = place.bytes
+        let place: [UInt8]
+        if let given = command.mountpoint {
+            place = given.bytes
         } else {
-            let answer = try questions.ask("Where to mount it", "~/\(name)")
-            let isInHome = answer == "~" || answer.hasPrefix("~/")
-            mountPoint = RawArguments.bytes(of: isInHome ? home + answer.dropFirst() : answer)
+            place = RawArguments.bytes(of: try questions.ask("Where to mount it", "~/\(name)"))
         }
+        // No shell has done so in an answer, nor behind `--mountpoint=`.
+        let isInHome = place.first == UInt8(ascii: "~") && (place.count == 1 || place[1] == 0x2F)
+        mountPoint = isInHome ? RawArguments.bytes(of: home) + place.dropFirst() : place
         do throws(PromiseError) { mountPoint = simplified(try absolutePath(mountPoint)) } catch { throw CommandFailure(error) }
         certificate = command.certificate?.text
         guard let path = BaseFolders.configuration() else {

@@ -9,7 +9,7 @@ enum Doctor {
     private static let passthroughKernel = KernelVersion(major: 6, minor: 9)
     private static let watchesWanted = 65536
 
-    static func examine() throws(CommandFailure) -> [Finding] {
+    static func examine() -> [Finding] {
         let kernel = KernelVersion.current()
         let capabilities = effectiveCapabilities(status: SystemMounts.smallFile("/proc/self/status") ?? "")
         var findings = [device(), unmounter()]
@@ -19,7 +19,7 @@ enum Doctor {
                 kernel, setting: SystemMounts.smallFile("/sys/module/fuse/parameters/enable_uring"),
                 disabled: SystemMounts.smallFile("/proc/sys/kernel/io_uring_disabled")))
         findings.append(otherUsers())
-        findings += DoctorFolders.state(try stateBase(), of: "state folder")
+        findings += state()
         findings.append(DoctorFolders.sockets())
         findings.append(watches(SystemMounts.smallFile("/proc/sys/fs/inotify/max_user_watches")))
         findings.append(companions(HelperPlace.echo(), holder: HelperPlace.holder()))
@@ -64,6 +64,9 @@ enum Doctor {
                 let command = "chown root \(program); chmod 4755 \(program)"
                 if geteuid() == 0 { return .warning("fusermount3", message, run: command) }
                 return .problem("fusermount3", message, run: command, " as root")
+            }
+            if geteuid() != 0, getpwuid(geteuid()) == nil {
+                return .problem("fusermount3", "mounts for nobody without a name, and user \(geteuid()) has none", "add it to /etc/passwd")
             }
             return .ok("fusermount3", program)
         }
@@ -134,9 +137,13 @@ enum Doctor {
     // MARK: - Folders
 
     /// The folder that domains' state folders are made in.
-    private static func stateBase() throws(CommandFailure) -> [UInt8] {
-        let folder = try BaseFolders.state(domain: "x")
-        return Array(folder.dropLast(2))
+    private static func state() -> [Finding] {
+        do throws(CommandFailure) {
+            return DoctorFolders.state(Array(try BaseFolders.state(domain: "x").dropLast(2)), of: "state folder")
+        } catch {
+            // Everything else is worth a look, too.
+            return [.problem("state folder", "is in nobody's home", error.message)]
+        }
     }
 
     static func watches(_ text: String?) -> Finding {

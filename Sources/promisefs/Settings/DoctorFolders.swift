@@ -161,9 +161,14 @@ enum DoctorFolders {
                     subject, "its mount point \(shown) does not exist", run: "mkdir -p \(word)")
             ]
         }
-        let aside = "mv \(word) \(shellWord(place + Array(".before".utf8))); mkdir \(word)"
+        func inTheWay(_ message: String) -> [Finding] {
+            // Whoever follows the advice to the letter must not lose the machine by it.
+            guard mayGoAside(place, status) else { return [.problem(subject, message, "mend 'mountpoint'")] }
+            let command = "mv \(word) \(shellWord(place + Array(".before".utf8))); mkdir \(word)"
+            return [.problem(subject, message, run: command)]
+        }
         guard status.st_mode & S_IFMT == S_IFDIR || status.st_mode & S_IFMT == S_IFLNK else {
-            return [.problem(subject, "its mount point \(shown) is not a folder", run: aside)]
+            return inTheWay("its mount point \(shown) is not a folder")
         }
         guard geteuid() == 0 || SystemMounts.isAccessible(place, W_OK) else {
             return [
@@ -180,8 +185,18 @@ enum DoctorFolders {
                 place, flags: O_RDONLY | O_DIRECTORY, label: "doctor.mountPoint"),
             let entries = try? listFolder(opened, label: "doctor.mountPointList"), !entries.isEmpty
         else { return [] }
-        return [
-            .problem(subject, "its mount point \(shown) is not empty", run: aside)
-        ]
+        return inTheWay("its mount point \(shown) is not empty")
+    }
+
+    /// A file or folder that is nobody's but its user's: no folder of the system or at the top, no device, nobody's home.
+    private static func mayGoAside(_ place: [UInt8], _ status: stat) -> Bool {
+        let parts = place.split(separator: 0x2F).map { String(decoding: $0, as: UTF8.self) }
+        let ofTheSystem = ["bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr"]
+        guard parts.count >= 2, !ofTheSystem.contains(parts[0]),
+            parts[0] != "var" || parts[1] == "tmp", parts[0] != "home" || parts.count >= 3,
+            [S_IFREG, S_IFDIR, S_IFLNK].contains(status.st_mode & S_IFMT)
+        else { return false }
+        let home = simplified(Array((environment("HOME") ?? "/").utf8))
+        return !(home + [0x2F]).starts(with: place + [0x2F])
     }
 }

@@ -31,14 +31,7 @@ enum DoctorMounts {
                 return .warning(
                     "mount \(place)", "has lost its daemon", run: "promisefs mount \(entry.domain)")
             case .silent:
-                guard let daemon = MountProcesses.daemon(of: entry.mountPoint) else {
-                    return .warning(
-                        "mount \(place)", "does not answer", run: "promisefs unmount --lazy \(word)"
-                    )
-                }
-                return .warning(
-                    "mount \(place)", "does not answer", run: "kill -9 \(daemon)",
-                    "; a new daemon takes its place")
+                return withoutDaemon(entry, .warning, "does not answer", run: "promisefs unmount --lazy \(word)")
             }
         }
     }
@@ -69,19 +62,21 @@ enum DoctorMounts {
                 }
             } catch {
                 let message = "serves files, and no command reaches its daemon: its socket has gone"
-                if let daemon = MountProcesses.daemon(of: entry.mountPoint) {
-                    findings.append(
-                        .problem(
-                            "mount \(place)", message, run: "kill -9 \(daemon)",
-                            "; a new daemon takes its place"))
-                } else {
-                    findings.append(
-                        .problem(
-                            "mount \(place)", message, run: "promisefs unmount \(word)",
-                            ", and mount it again"))
-                }
+                findings.append(
+                    withoutDaemon(entry, .problem, message, run: "promisefs unmount \(word)", ", and mount it again"))
             }
         }
         return findings
+    }
+
+    /// Of a daemon that is of no use: another takes its place, where it can be found.
+    private static func withoutDaemon(
+        _ entry: MountEntry, _ level: Finding.Level, _ message: String, run command: String, _ more: String = ""
+    ) -> Finding {
+        let daemon = MountProcesses.daemon(of: entry.mountPoint)
+        let (command, more) = daemon.map { ("kill -9 \($0)", "; a new daemon takes its place") } ?? (command, more)
+        return Finding(
+            level: level, subject: "mount \(escapedForDisplay(entry.mountPoint))", message: message,
+            remedy: "'\(command)'\(more)", command: command)
     }
 }

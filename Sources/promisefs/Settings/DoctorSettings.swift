@@ -91,13 +91,7 @@ enum DoctorSettings {
             }
             findings += state(of: name, domain, subject)
             if let folder = stateFolder(of: name, domain) {
-                if let other = states[folder] {
-                    findings.append(
-                        .problem(
-                            subject, "has the state folder of '\(other)', \(escapedForDisplay(folder))",
-                            "give one of them another 'state-dir'"))
-                }
-                states[folder] = name
+                findings += shared(folder, "state folder", of: name, &states, "give one of them another 'state-dir'")
             }
             guard let text = domain.mountPoint else {
                 findings.append(
@@ -107,22 +101,37 @@ enum DoctorSettings {
                 continue
             }
             let place = simplified(RawArguments.bytes(of: text))
-            if let other = places[place] {
-                findings.append(
-                    .problem(
-                        subject, "has the mountpoint of '\(other)', \(escapedForDisplay(place))",
-                        "give one of them another"))
-            }
-            places[place] = name
-            let isMounted = table?.entries.contains { $0.mountPoint == place } ?? false
-            // One whose daemon says nothing is not looked at.
-            if !isMounted, let problem = problem(ofPlace: text, name, domain) {
-                findings.append(.problem(subject, problem, "mend 'mountpoint' in \(file.path)"))
-            } else {
-                findings += DoctorFolders.mountPoint(place, subject, isMounted: isMounted)
-            }
+            findings += shared(place, "mountpoint", of: name, &places, "give one of them another")
+            findings += mountPoint(of: name, domain, text, table, file.path)
         }
         return findings
+    }
+
+    /// Where it is to be mounted: whether that can be.
+    private static func mountPoint(
+        of name: String, _ domain: ConfigurationFile.Domain, _ text: String, _ table: MountTable?, _ settings: String
+    ) -> [Finding] {
+        let (subject, place) = ("domain \(name)", simplified(RawArguments.bytes(of: text)))
+        // What waits there for somebody to come is as good as ours.
+        let mount = table?.entries.last { $0.mountPoint == place }
+        let isMounted = mount.map { $0.isPromiseFS || $0.type == "autofs" } ?? false
+        // One whose daemon says nothing is not looked at.
+        if !isMounted, let problem = problem(ofPlace: text, name, domain) {
+            return [.problem(subject, problem, "mend 'mountpoint' in \(settings)")]
+        }
+        if !isMounted, mount != nil {
+            let message = "something else is mounted on its mount point \(escapedForDisplay(place))"
+            return [.problem(subject, message, "unmount that, or mend 'mountpoint' in \(settings)")]
+        }
+        return DoctorFolders.mountPoint(place, subject, isMounted: isMounted)
+    }
+
+    /// A folder that only one domain can have; `known`: whose each is.
+    private static func shared(
+        _ folder: [UInt8], _ what: String, of name: String, _ known: inout [[UInt8]: String], _ remedy: String
+    ) -> [Finding] {
+        guard let other = known.updateValue(name, forKey: folder) else { return [] }
+        return [.problem("domain \(name)", "has the \(what) of '\(other)', \(escapedForDisplay(folder))", remedy)]
     }
 
     /// What `mount` would refuse, before it is asked to.

@@ -43,10 +43,12 @@ struct SetupWriter {
         } catch {
             throw CommandFailure("\(escapedForDisplay(place)) cannot be made: \(error.reason)")
         }
-        guard answers.isMounted, !answers.areCarriedOut else { return }
+        guard !answers.areCarriedOut else { return }
         do throws(CommandFailure) {
             let operands = [answers.provider, RawArguments.text(of: place)].compactMap { $0 }
-            _ = try MountPlan(operands: operands, domain: answers.name, stateFolder: nil).checkPlace()
+            let plan = try MountPlan(operands: operands, domain: answers.name, stateFolder: nil)
+            // Later something else may be there, or nothing: but it must be a place where that can be.
+            if answers.isMounted { _ = try plan.checkPlace() } else { try plan.checkOverlap() }
         } catch {
             if !isThere { _ = withCPath(place) { rmdir($0) } }
             throw error
