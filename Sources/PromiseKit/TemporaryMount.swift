@@ -62,7 +62,8 @@ public struct TemporaryMount: Sendable {
         guard mkdtemp(&template) != nil else {
             throw PromiseError(.local, "no folder can be made in \(base): \(String(cString: strerror(errno)))", exitStatus: 1)
         }
-        self.init(root: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self), executable: executable)
+        let root = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        self.init(root: root, executable: executable)
     }
 
     private init(root: String, executable: String) {

@@ -29,7 +29,8 @@ extension MountSuites {
                         # Said before somebody has picked for nothing.
                         status=0; pick --app 'a b' < /dev/null || status=$?; [ $status = 2 ]
                         grep -q "'a b' is no identifier of an application" "$T/said"
-                        status=0; pick --type 'a*' < /dev/null || status=$?; [ $status = 2 ]; grep -q "'a\\*' is no type" "$T/said"
+                        status=0; pick --type 'a*' < /dev/null || status=$?; [ $status = 2 ]
+                        grep -q "'a\\*' is no type" "$T/said"
                         # A document is no folder to begin in, but lies in one.
                         [ "$(printf '1\\n' | "$P" pick --plain --at "$M/docs/plan.md" 2> "$T/said")" = "$M/docs/plan.md" ]
                         # Found anywhere, and several in the order of their marks.

@@ -107,7 +107,8 @@ extension MountSuites {
                     session << 'END' > $T/out
                     trap 'kill -CONT $daemon; kill $portal 2> /dev/null || true' EXIT
                     kill -STOP $daemon; echo hang > $T/what
-                    call OpenFile 'objectpath "/org/x/1"' '' '' '' "{\\"current_folder\\": <b\\"$M/unseen\\">}" > $T/held & held=$!
+                    O="{\\"current_folder\\": <b\\"$M/unseen\\">}"
+                    call OpenFile 'objectpath "/org/x/1"' '' '' '' "$O" > $T/held & held=$!
                     for n in $(seq 100); do [ ! -e $T/shown ] || break; sleep 0.05; done; [ -e $T/shown ]
                     echo pick > $T/what; SECONDS=0; call OpenFile 'objectpath "/org/x/2"' '' '' '' '@a{sv} {}'; [ $SECONDS -lt 5 ]
                     gdbus call --session -d $N -o /org/x/1 -m org.freedesktop.impl.portal.Request.Close; wait $held

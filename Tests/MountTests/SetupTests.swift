@@ -42,7 +42,8 @@ extension MountSuites {
                         done; [ ! -e "$C/inside" ]
                         # Nor where nothing could be mounted later; and a variable that is not set is no wish.
                         not "$P" setup --yes --no-mount --provider "folder:$C" --name full --mountpoint "$C" 2> "$T/said"
-                        grep -q 'inside each other' "$T/said"; not "$P" setup --yes --no-mount --provider '' --name full 2> "$T/said"
+                        grep -q 'inside each other' "$T/said"
+                        not "$P" setup --yes --no-mount --provider '' --name full 2> "$T/said"
                         grep -q 'provider is empty' "$T/said"
                         cmp "$T/before" "$settings/config.toml"
                         """)

@@ -66,7 +66,8 @@ enum Doctor {
                 return .problem("fusermount3", message, run: command, " as root")
             }
             if geteuid() != 0, getpwuid(geteuid()) == nil {
-                return .problem("fusermount3", "mounts for nobody without a name, and user \(geteuid()) has none", "add it to /etc/passwd")
+                let message = "mounts for nobody without a name, and user \(geteuid()) has none"
+                return .problem("fusermount3", message, "add it to /etc/passwd")
             }
             return .ok("fusermount3", program)
         }
