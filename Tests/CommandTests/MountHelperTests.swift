@@ -34,7 +34,7 @@ import Testing
     @Test(arguments: [
         (["/mnt"], "give SOURCE and DIR"), (["a", "b", "c"], "give SOURCE and DIR"), (["a", "b", "-o"], "needs a value"),
         (["a", "b", "-x"], "not known"), (["a", "b", "-o", "what=ever"], "'what=ever' is not known"),
-        (["a", "b", "-o", "remount,ro"], "cannot be changed"),
+        (["a", "b", "-o", "remount,ro"], "cannot be changed"), (["a", "b", "-o", "comment=\"x,ro"], "without its end"),
     ])
     func whatIsWrongIsSaid(arguments: [String], sentence: String) throws {
         let failure = #expect(throws: CommandFailure.self) { try MountHelper.parse(arguments) }

@@ -79,7 +79,7 @@ enum MountHelper {
         guard places.count == 2 else { throw usage("give SOURCE and DIR") }
         (call.source, call.place) = (places[0], places[1])
         for text in texts {
-            for option in split(text) { try add(option, to: &call, isSloppy: isSloppy) }
+            for option in try split(text) { try add(option, to: &call, isSloppy: isSloppy) }
         }
         return call
     }
@@ -90,7 +90,7 @@ enum MountHelper {
     }
 
     /// At commas outside of double quotes, which mount(8) has for values with commas; the quotes go.
-    private static func split(_ text: String) -> [String] {
+    private static func split(_ text: String) throws(CommandFailure) -> [String] {
         var result = [""]
         var isQuoted = false
         for character in text {
@@ -102,6 +102,8 @@ enum MountHelper {
                 result[result.count - 1].append(character)
             }
         }
+        // What follows would be taken for a part of the value, and a read-only mount could be written.
+        guard !isQuoted else { throw usage("-o has a quote without its end") }
         return result.filter { !$0.isEmpty }
     }
 
