@@ -40,6 +40,12 @@ extension MountSuites {
                             not "$P" setup --yes --provider "folder:$C" --name full --mountpoint "$place" 2> "$T/said"
                             grep -q -e 'not empty' -e 'inside each other' "$T/said"
                         done; [ ! -e "$C/inside" ]
+                        # What was behind the first MiB went.
+                        { cat "$T/before"; head -c 1100000 /dev/zero | tr '\\0' '#'; } > "$settings/config.toml"
+                        cp "$settings/config.toml" "$T/large"
+                        not "$P" setup --yes --no-mount --provider "folder:$C" --name full 2> "$T/said"
+                        grep -q 'at most 1 MiB' "$T/said"; cmp "$T/large" "$settings/config.toml"
+                        cp "$T/before" "$settings/config.toml"
                         # Nor where nothing could be mounted later; and a variable that is not set is no wish.
                         not "$P" setup --yes --no-mount --provider "folder:$C" --name full --mountpoint "$C" 2> "$T/said"
                         grep -q 'inside each other' "$T/said"

@@ -15,15 +15,7 @@ struct LoginWriter {
         guard let path = BaseFolders.credentials() else {
             throw CommandFailure("there is no home folder; set HOME or XDG_CONFIG_HOME")
         }
-        var old = ""
-        if SystemMounts.isAccessible(path, F_OK) {
-            guard let bytes = readSmallFile(path, countMax: 1 << 20),
-                let known = String(validating: bytes, as: UTF8.self)
-            else {
-                throw CommandFailure("\(escapedForDisplay(path)) cannot be read as text")
-            }
-            old = known
-        }
+        let old = try SetupWriter.text(of: path)
         // What cannot be written is said before anything is kept.
         let inFile = try section(isInService: false)
         let isInService = mayUseService && SecretService.store(password, ofDomain: domain)

@@ -59,13 +59,7 @@ struct SetupWriter {
         to path: [UInt8]?, _ text: String
     ) throws(CommandFailure) -> (path: [UInt8], old: String, new: String) {
         guard let path else { throw CommandFailure("there is no home folder; set HOME or XDG_CONFIG_HOME") }
-        var old = ""
-        if SystemMounts.isAccessible(path, F_OK) {
-            guard let bytes = readSmallFile(path, countMax: 1 << 20), let known = String(validating: bytes, as: UTF8.self) else {
-                throw CommandFailure("\(escapedForDisplay(path)) cannot be read as text")
-            }
-            old = known
-        }
+        let old = try SetupWriter.text(of: path)
         let gap = old.isEmpty ? "" : old.hasSuffix("\n") ? "\n" : "\n\n"
         return (path, old, old + gap + text)
     }
@@ -97,6 +91,18 @@ struct SetupWriter {
             }
         }
         return result + "\""
+    }
+
+    /// All that is in a file of settings, which is to be written anew with something more; empty where there is none.
+    static func text(of path: [UInt8]) throws(CommandFailure) -> String {
+        guard SystemMounts.isAccessible(path, F_OK) else { return "" }
+        let countMax = 1 << 20
+        var status = stat()
+        // Of a pipe nothing would come, and what was cut off would be lost.
+        guard withCPath(path, { stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= countMax,
+            let bytes = readSmallFile(path, countMax: countMax), let text = String(validating: bytes, as: UTF8.self)
+        else { throw CommandFailure("\(escapedForDisplay(path)) cannot be read as text of at most 1 MiB") }
+        return text
     }
 
     /// Readable by nobody else, and whole at every moment.
