@@ -41,6 +41,8 @@ struct S3Probe: Sendable {
         } catch {
             await removeEverything()
             guard error.code == .refused || error.code == .notFound else { throw error }
+            // Who refuses everything refuses for another reason than that nothing may be written.
+            _ = try await provider.firstLook()
             return S3Probe.guess
         }
     }

@@ -223,7 +223,7 @@ package final class S3Provider: Provider, Sendable {
     }
 
     /// Tells whether the bucket is there and may be read.
-    private func firstLook() async throws(ProviderError) -> HTTPReply {
+    func firstLook() async throws(ProviderError) -> HTTPReply {
         let request = S3Request(.GET, nil, listingQuery(location.prefix, delimiter: true, max: 1))
         let reply = try await client.exchange(request)
         if reply.isSuccess {

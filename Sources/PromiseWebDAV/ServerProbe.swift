@@ -22,15 +22,24 @@ struct ServerProbe: Sendable {
         do throws(ProviderError) {
             return try await tryEverything()
         } catch {
-            guard error.code == .refused || error.code == .notFound else { throw error }
+            guard error.code == .refused || error.code == .notFound, await showsRoot() else { throw error }
             return ServerTraits()
+        }
+    }
+
+    /// Who refuses everything refuses for another reason than that nothing may be written.
+    private func showsRoot() async -> Bool {
+        do throws(ProviderError) {
+            return try await provider.resource(at: [], isFolder: true).isCollection
+        } catch {
+            return false
         }
     }
 
     /// Whether it shows its root and takes a file, so that trouble is of something else.
     func isWell() async -> Bool {
+        guard await showsRoot() else { return false }
         do throws(ProviderError) {
-            guard try await provider.resource(at: [], isFolder: true).isCollection else { return false }
             let file = try await provider.uploadPlace()
             guard try await put("one", file).isSuccess else { return false }
             return try await exchange(.DELETE, file).isSuccess

@@ -10,11 +10,13 @@ import Testing
 struct FirstMeetingTests {
     /// A login page that took the first object was believed in everything: the server was remembered as one that keeps no modes
     /// and times, and so it was after one answer of a server that was busy. What was set then was not sent afterwards.
-    @Test(arguments: ["a login page", "slow down"]) func nothingIsLearntOfAServerByALoginPage(_ trouble: String) async throws {
+    @Test(arguments: ["a login page", "slow down", "no entry"])
+    func nothingIsLearntOfAServerByALoginPage(_ trouble: String) async throws {
         let hasTrouble = Mutex(false)
         let bucket = Bucket(honoursConditions: true)
         let server = ScriptedServer { request in
             guard hasTrouble.withLock({ $0 }) else { return bucket.answer(request) }
+            if trouble == "no entry" { return reply("403 Forbidden") }
             if trouble == "slow down" { return request.method == "PUT" ? reply("503 Slow Down") : bucket.answer(request) }
             return reply("200 OK", ["Content-Type: text/html", "ETag: \"1\""], "<html>Accept the terms</html>")
         }
