@@ -120,6 +120,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// The first listing of a folder was cut off, and what was written in it met a name of others that nobody here
+    /// asked for.
+    @Test(.timeLimit(.minutes(1))) func aNameOfOthersIsMetWhereTheFirstListingWasCutOff() async throws {
+        let run = try await simulate(["--swarm", "--seed", "20000500"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// Two fetched files exchanged their names, the store was told of one of them, and the power failed.
     @Test(.timeLimit(.minutes(5))) func theOnlyCopyOfAContentIsOnTheDiskBeforeTheStoreLosesIt() async throws {
         let run = try await simulate(["--situation", "exchangeBeforePowerCut", "--seed", "1", "--schedules", "60"])

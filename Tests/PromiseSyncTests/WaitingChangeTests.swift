@@ -63,6 +63,23 @@ import Testing
         }
     }
 
+    /// The name is taken at the provider, and nobody here has asked for what is in the folder: it was sent again
+    /// and again.
+    @Test func aNameThatIsTakenInAFolderThatNobodyListsIsMet() async throws {
+        let provider = PlaceProvider()
+        let fixture = try EngineFixture(provider.memory, mediator: provider)
+        await fixture.provider.put("file", "of others")
+        try await fixture.run {
+            try fixture.create("file", "mine")
+            let isQuiet = try await fixture.eventually { try fixture.isQuiet() }
+            #expect(isQuiet)
+            let names = await fixture.provider.names()
+            #expect(names.contains("file=of others"))
+            let isOursThere = names.contains { $0.hasSuffix("=mine") }
+            #expect(isOursThere, "\(names)")
+        }
+    }
+
     @Test func changesThatWaitForClaimsHoldUpNoOthers() async throws {
         let fixture = try EngineFixture()
         var identifiers: [ItemIdentifier] = []

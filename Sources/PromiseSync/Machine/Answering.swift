@@ -333,7 +333,7 @@ enum Answering {
             turn.ask(for: identifier)
             if case .delete = operation.kind { try Reviving.lookInto(identifier, &turn, transaction) }
         }
-        for place in operation.places { turn.listAgain(place.parent, after: .zero) }
+        for place in operation.places { try Listings.look(at: place.parent, &turn, transaction) }
     }
 }
 

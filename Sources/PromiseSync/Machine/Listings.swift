@@ -132,6 +132,17 @@ enum Listings {
         }
     }
 
+    /// What is in a folder is not as was believed. One whose first listing never ended, and for which nobody
+    /// asks any more, is listed as such.
+    static func look(
+        at identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let folder = try turn.node(for: identifier, transaction),
+            try transaction.node(folder)?.isPopulated == false, turn.memory.listings.running[folder] == nil
+        else { return turn.listAgain(identifier, after: .zero) }
+        try start(folder, identifier, isFirst: true, &turn, transaction)
+    }
+
     /// A folder that was made here is looked at once.
     static func dueAsMade(
         _ identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
