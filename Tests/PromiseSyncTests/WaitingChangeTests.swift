@@ -1,7 +1,9 @@
+import PromiseContent
 import PromiseCore
 import PromiseIndex
 import PromiseProvider
 import PromiseSync
+import PromiseSystem
 import PromiseTestSupport
 import Synchronization
 import Testing
@@ -77,6 +79,52 @@ import Testing
             #expect(names.contains("file=of others"))
             let isOursThere = names.contains { $0.hasSuffix("=mine") }
             #expect(isOursThere, "\(names)")
+        }
+    }
+
+    /// It was tried for ever: there is nothing that it could be made of.
+    @Test(arguments: [false, true]) func aSecondNameOfWhatOthersRemovedBeforeItCameEnds(hasPieces: Bool) async throws {
+        let fixture = try EngineFixture()
+        let identifier = await fixture.provider.put("a", "some text")
+        let gate = Gate()
+        await fixture.provider.holdFetches(at: gate)
+        try await fixture.run {
+            var linked = try await fixture.listed("a")
+            if hasPieces {
+                let file = try fixture.content.create(linked.id, linked.generation)
+                let bytes = Array("some".utf8)
+                try bytes.withUnsafeBytes { try writeFully(file.number, $0, at: 0, label: "test.write") }
+                linked.content = .partial
+            }
+            linked.linkCount = 2
+            try fixture.index.write { [linked] transaction throws(Failure) in
+                try transaction.update(linked)
+                if hasPieces { try transaction.setRanges(of: linked.id, to: ByteRangeSet([ByteRange(0, 4)])) }
+                let entry = try transaction.insertEntry(in: .root, named: FileName("b")!, node: linked.id, identifier: nil)
+                try transaction.setPending(Pending(subject: .entry(entry.id), since: .zero, due: .zero))
+            }
+            fixture.engine.notePending()
+            await fixture.provider.remove(identifier)
+            gate.open()
+            let isOver = try await fixture.eventually {
+                try fixture.names().allSatisfy { $0.contains("conflict") } && fixture.names().isEmpty == !hasPieces
+            }
+            #expect(isOver)
+            if hasPieces {
+                let name = try #require(try fixture.names().first)
+                let text = try fixture.text(name)
+                #expect(name.hasPrefix("b (conflict"))
+                #expect(text?.hasPrefix("some") == true)
+                let isSaid = try await fixture.eventually {
+                    let failed = try fixture.index.read { transaction throws(Failure) in
+                        try transaction.allPending(limit: 10).compactMap(\.message)
+                    }
+                    return failed.contains { $0.contains("the bytes 4 to 8 are missing") }
+                }
+                #expect(isSaid)
+            } else {
+                #expect(try await fixture.eventually { try fixture.isQuiet() })
+            }
         }
     }
 

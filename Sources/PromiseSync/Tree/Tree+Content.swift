@@ -77,6 +77,7 @@ extension Tree {
         changed.node = fresh.id
         try transaction.update(changed)
         try release(old, of: entry, replacedBy: item.identifier, &turn, transaction)
+        try NamesWithoutItem.end(of: old.id, isReplaced: true, &turn, transaction)
         turn.notices.replaced[old.id] = fresh.id
         turn.notices.noteReplaced(entry, old)
         if fresh.pin == .pinned { turn.lookForPinned() }

@@ -46,6 +46,7 @@ extension Tree {
             return false
         }
         try takeAway(entry, node, &turn, transaction)
+        try NamesWithoutItem.end(of: node.id, isReplaced: false, &turn, transaction)
         return true
     }
 
