@@ -71,12 +71,14 @@ extension MountSuites {
                     for n in 1 2 3 4 5 6 7 8 9 10; do "$P" status "$M" | grep -q online; sleep 1; done
                     kill $reader; [ "$(cat "$M/a")" = a ]
                     \(Self.truth)
-                    for status in 503 200 403; do
+                    # What is not there by one look at everything is not removed here.
+                    for status in 404 503 200 403; do
                         truth "a server that says $status to everything" "offline|failing" "echo status=$status > $RULES"
                         "$P" status "$M" | grep "connection.*answers $status\\|login page" || "$P" status "$M"
                         began=$(date +%s); not cat "$M/b" 2> /dev/null; [ $(( $(date +%s) - began )) -lt 3 ]
                         rc=0; "$P" sync "$M" 2> "$T/said" || rc=$?; [ $rc = 4 ] || [ $rc = 5 ]
-                        : > "$RULES"; within 20 '"$P" status "$M" | grep -q online'; ls "$M" | grep -c . | grep -qx 4
+                        [ "$(ls "$M" | wc -l)" = 4 ]; : > "$RULES"; within 20 '"$P" status "$M" | grep -q online'
+                        [ "$(ls "$M" | wc -l)" = 4 ]
                     done
                     [ "$(cat "$M/b")" = b ]
                     """, seconds: 120)

@@ -99,6 +99,7 @@ package final class EnginePump {
         let isDue = queue.nextAwaited().map { $0 - engine.clock.uptime() < EnginePump.soon } ?? false
         let isToList = isListing || isDue || !memory.listings.inMotion.isEmpty
         let isAsking = !memory.questions.asked.isEmpty || !memory.questions.missing.isEmpty
+            || !memory.questions.gone.isEmpty
         let running = memory.operations.running
         let trouble = runner.trouble
         let uploading = Set(running.values.compactMap(\.node))

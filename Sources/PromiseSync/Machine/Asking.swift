@@ -69,7 +69,9 @@ enum Asking {
         var current = folder
         // No real path is this deep.
         for _ in 0..<4096 where current != turn.facts.rootIdentifier {
-            if questions.missing.contains(current) || questions.asked.contains(current) {
+            if questions.missing.contains(current) || questions.asked.contains(current)
+                || questions.gone[current] != nil
+            {
                 return true
             }
             guard let next = try turn.known(current, transaction)?.parent else { return false }
@@ -88,7 +90,11 @@ enum Asking {
             let problem = ProviderError(.notFound, "its folder is gone")
             turn.act(.go(.found(identifier, .failure(problem), operationCount: count)))
         case .ask(let places):
-            turn.remember { $0.questions.asked.insert(identifier) }
+            let now = turn.now.uptime
+            turn.remember { memory in
+                memory.questions.asked.insert(identifier)
+                memory.questions.askedAt[identifier] = now
+            }
             turn.act(.call(.find(identifier, at: places, operationCount: count)))
         }
     }
@@ -141,7 +147,11 @@ enum Asking {
         _ identifier: ItemIdentifier, _ result: Result<FoundItem, ProviderError>, since count: Int,
         _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        turn.remember { $0.questions.asked.remove(identifier) }
+        let askedAt = turn.memory.questions.askedAt[identifier]
+        turn.remember { memory in
+            memory.questions.asked.remove(identifier)
+            memory.questions.askedAt[identifier] = nil
+        }
         let operations = turn.memory.operations
         // An answer from before our own operation says nothing; the item is asked for again
         // afterwards.
@@ -158,7 +168,12 @@ enum Asking {
         switch result {
         case .success(let found):
             try observe(found, identifier, &turn, transaction)
-        case .failure(let problem) where problem.code == .notFound:
+        case .failure(let problem)
+        where problem.code == .notFound && identifier != turn.facts.rootIdentifier:
+            if let askedAt, !Connecting.isOfUse(since: askedAt, turn) {
+                turn.remember { $0.questions.gone[identifier] = count }
+                return Connecting.vouch(&turn)
+            }
             try transaction.setRemote(identifier, .deleted)
             turn.noteDivergence()
         case .failure(let problem):
@@ -167,6 +182,17 @@ enum Asking {
             if let parent = try turn.known(identifier, transaction)?.parent {
                 turn.listAgain(parent, after: .seconds(5))
             }
+        }
+    }
+
+    /// The storage that said that these are gone is there: so they are.
+    static func believeGone(_ turn: inout Turn) {
+        let gone = turn.memory.questions.gone
+        if gone.isEmpty { return }
+        turn.remember { $0.questions.gone = [:] }
+        let problem = ProviderError(.notFound, "it is gone")
+        for (identifier, count) in gone {
+            turn.act(.go(.found(identifier, .failure(problem), operationCount: count)))
         }
     }
 

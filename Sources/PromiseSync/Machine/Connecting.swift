@@ -10,7 +10,9 @@ enum Connecting {
         switch problem.code {
         case .offline: lost(problem.message, &turn)
         case .authenticate: refused(problem.message, &turn)
-        case .retry, .retryAfter, .refused, .permanent: doubt(&turn)
+        case .retry, .retryAfter, .refused, .permanent:
+            if isOfUse(since: turn.now.uptime - doubtPause, turn) { return }
+            doubt(&turn)
         default: break
         }
     }
@@ -26,21 +28,43 @@ enum Connecting {
     private static func doubt(_ turn: inout Turn) {
         guard turn.memory.connection.isOnline, turn.memory.connection.doubt == nil else { return }
         let now = turn.now.uptime
-        if let good = turn.world.lastGood(), now - good < doubtPause { return }
         turn.remember { $0.connection.doubt = ConnectionMemory.Doubt(since: now) }
-        if !ask(.doubt, &turn) { turn.remember { $0.connection.doubt = nil } }
+        askInDoubt(&turn)
+    }
+
+    private static func askInDoubt(_ turn: inout Turn) {
+        if !ask(.doubt, &turn) { turn.act(.wait(doubtPause, .doubtDue)) }
+    }
+
+    /// What says that an item is gone may say so of everything, as a server in the place of ours does: the root is asked for
+    /// before that is believed.
+    static func vouch(_ turn: inout Turn) {
+        if turn.memory.connection.isOnline { doubt(&turn) } else { settle(&turn) }
     }
 
     static func doubtAgain(_ turn: inout Turn) {
-        guard isDoubted(turn), ask(.doubt, &turn) else {
-            return turn.remember { $0.connection.doubt = nil }
+        if isDoubted(turn) { askInDoubt(&turn) } else { settle(&turn) }
+    }
+
+    /// The doubt is over. What is said to be gone is so where there was an answer of use meanwhile, and asked for again
+    /// elsewhere.
+    private static func settle(_ turn: inout Turn) {
+        if turn.memory.connection.doubt.map({ isOfUse(since: $0.since, turn) }) ?? false { Asking.believeGone(&turn) }
+        turn.remember { memory in
+            memory.connection.doubt = nil
+            memory.questions.missing.formUnion(memory.questions.gone.keys)
+            memory.questions.gone = [:]
         }
     }
 
-    /// Nothing of use has come since it began.
+    /// Whether an answer of use has come since then.
+    static func isOfUse(since time: Duration, _ turn: Turn) -> Bool {
+        turn.world.lastGood().map { $0 >= time } ?? false
+    }
+
     private static func isDoubted(_ turn: Turn) -> Bool {
         guard turn.memory.connection.isOnline, let doubt = turn.memory.connection.doubt else { return false }
-        return turn.world.lastGood().map { $0 < doubt.since } ?? true
+        return !isOfUse(since: doubt.since, turn)
     }
 
     private static func isOfNoUse(_ problem: ProviderError, _ turn: inout Turn) {
@@ -50,8 +74,7 @@ enum Connecting {
             turn.remember { $0.connection.doubt?.count = count }
             return turn.act(.wait(doubtPause, .doubtDue))
         }
-        turn.remember { $0.connection.doubt = nil }
-        guard isDoubted(turn), count >= doubtCountMax else { return }
+        guard isDoubted(turn), count >= doubtCountMax else { return settle(&turn) }
         if problem.code == .refused { refused(problem.message, &turn) } else { lost(problem.message, &turn) }
     }
 
@@ -77,6 +100,8 @@ enum Connecting {
             if memory.connection.isOnline || memory.connection.since == nil { memory.connection.since = now }
             memory.connection.state = state
             memory.connection.doubt = nil
+            // All is looked at when it is back.
+            memory.questions.gone = [:]
         }
     }
 
@@ -182,6 +207,7 @@ enum Connecting {
         switch result {
         case .success(let root):
             if call == .doubt { turn.remember { $0.connection.doubt = nil } }
+            if root.identifier == turn.facts.rootIdentifier { Asking.believeGone(&turn) }
             try found(root, &turn, transaction)
         case .failure(let problem): if let call { failed(call, problem, &turn) }
         }
@@ -197,7 +223,7 @@ enum Connecting {
         if call == .watch || call == .doubt,
             turn.world.silence().map({ $0 + .seconds(1) < patience }) ?? true
         {
-            return turn.remember { $0.connection.doubt = nil }
+            return settle(&turn)
         }
         // The line that it was made on may be dead.
         turn.act(.cancelRoot(number: number))

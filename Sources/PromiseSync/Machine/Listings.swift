@@ -246,10 +246,12 @@ enum Listings {
         guard let listing = turn.memory.listings.listing(number) else { return }
         if problem.code == .notFound, try startAgain(listing, &turn, transaction) { return }
         turn.judge(problem)
+        let isRoot = listing.identifier == turn.facts.rootIdentifier
         switch problem.code {
-        case .notFound: turn.ask(for: listing.identifier)
+        case .notFound where !isRoot: turn.ask(for: listing.identifier)
         case .offline, .authenticate, .cancelled: break
         default:
+            if problem.code == .notFound { Connecting.vouch(&turn) }
             noteTrouble(listing.folder, problem.failure, &turn)
             if !listing.isFirst { turn.listAgain(listing.identifier, after: FolderTroubles.pause, isLeisurely: true) }
         }

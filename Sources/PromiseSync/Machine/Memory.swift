@@ -90,6 +90,10 @@ struct QuestionMemory {
     /// Items that a listing no longer showed, to be asked for one by one.
     var missing: Set<ItemIdentifier> = []
     var asked: Set<ItemIdentifier> = []
+    /// When they were asked for, by uptime.
+    var askedAt: [ItemIdentifier: Duration] = [:]
+    /// Those that are said to be gone, until something of use is heard; how many operations had ended when each was asked for.
+    var gone: [ItemIdentifier: Int] = [:]
     /// Of the missing ones, those that a listing showed at another place.
     var arrivals: [ItemIdentifier: Item] = [:]
     /// The store is asked by place and has shown numbers of items.

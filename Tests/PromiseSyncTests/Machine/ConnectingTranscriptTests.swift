@@ -158,6 +158,40 @@ import Testing
         #expect(!machine.take().contains("cannot be reached"))
     }
 
+    private let gone = ProviderError(.notFound, "the server answers 404 (not there)")
+
+    /// A server in the place of ours, which knows nothing: everything went away here.
+    @Test func aStorageThatSaysThatEverythingIsGoneIsAway() throws {
+        let fixture = try MachineFixture()
+        fixture.start(with: [MachineFixture.item("folder", .folder)])
+        let machine = fixture.machine
+        machine.lastGood = .seconds(1)
+        try fixture.open("folder", 2)
+        machine.answer("list", "gone", .failure(gone))
+        machine.answer("find", "gone", .failure(gone))
+        for _ in 0..<3 {
+            machine.answer("ask for the root", "gone", .failure(gone))
+            machine.pass(.seconds(3))
+        }
+        let done = machine.take()
+        #expect(done.contains("cannot be reached (the server answers 404 (not there))") && !done.contains("show"), "\(done)")
+        #expect(try fixture.node("folder") != nil)
+    }
+
+    @Test func whatIsGoneIsGoneWhereTheRootIsThere() throws {
+        let fixture = try MachineFixture()
+        fixture.start(with: [MachineFixture.item("folder", .folder)])
+        let machine = fixture.machine
+        machine.lastGood = .seconds(1)
+        try fixture.open("folder", 2)
+        machine.answer("list", "gone", .failure(gone))
+        machine.answer("find", "gone", .failure(gone))
+        #expect(try fixture.node("folder") != nil)
+        machine.answer("ask for the root", "here", .item(MachineFixture.rootItem))
+        machine.pass(.seconds(1))
+        #expect(try fixture.node("folder") == nil)
+    }
+
     @Test func theFirstAnswerMayTakeItsTime() throws {
         let fixture = try MachineFixture()
         let machine = fixture.machine
