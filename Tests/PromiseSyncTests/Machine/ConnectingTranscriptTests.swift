@@ -132,7 +132,7 @@ import Testing
             say: the provider is back
             no longer ask for changes, feed 1
             ask for the anchor, feed 2
-            list / again, 5
+            list / again, 4
             """)
     }
 

@@ -72,6 +72,7 @@ import Testing
             > the clock is set back
             > 5 s later
             create link in /
+            make room
             """)
     }
 
