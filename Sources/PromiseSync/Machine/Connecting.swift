@@ -11,7 +11,7 @@ enum Connecting {
         case .offline: lost(problem.message, &turn)
         case .authenticate: refused(problem.message, &turn)
         case .retry, .retryAfter, .refused, .permanent:
-            if isOfUse(since: turn.now.uptime - doubtPause, turn) { return }
+            if isOfUse(since: turn.now.uptime - .seconds(1), turn) { return }
             doubt(&turn)
         default: break
         }
@@ -21,7 +21,7 @@ enum Connecting {
 
     /// So many answers for the root of no use, and no other one of use meanwhile, and it is away.
     private static let doubtCountMax = 3
-    private static let doubtPause = Duration.seconds(3)
+    private static let doubtPause = Duration.seconds(2)
 
     /// It may be one item's trouble, or the whole storage's, as of a server that says 503 to everything: then its root has
     /// it, too, and goes on having it.

@@ -114,9 +114,9 @@ import Testing
         try fixture.open("folder", 2)
         machine.answer("list", "busy", .failure(busy))
         machine.answer("ask for the root", "busy", .failure(busy))
-        machine.pass(.seconds(3))
+        machine.pass(.seconds(2))
         machine.answer("ask for the root", "busy", .failure(busy))
-        machine.pass(.seconds(3))
+        machine.pass(.seconds(2))
         _ = machine.take()
         machine.answer("ask for the root", "busy", .failure(busy))
         machine.pass(.seconds(2))
@@ -128,6 +128,7 @@ import Testing
             end all fetches: the server answers 503 (busy)
             > 2 s later
             ask for the root
+            make room
             > ask for the root: here
             say: the provider is back
             no longer ask for changes, feed 1
@@ -149,11 +150,11 @@ import Testing
         try fixture.open("folder", 3)
         machine.answer("list", "busy", .failure(busy))
         machine.answer("ask for the root", "busy", .failure(busy))
-        machine.pass(.seconds(3))
-        machine.lastGood = .seconds(19)
+        machine.pass(.seconds(2))
+        machine.lastGood = .seconds(18)
         for _ in 0..<3 {
             machine.answer("ask for the root", "busy", .failure(busy))
-            machine.pass(.seconds(3))
+            machine.pass(.seconds(2))
         }
         #expect(!machine.take().contains("cannot be reached"))
     }
@@ -171,7 +172,7 @@ import Testing
         machine.answer("find", "gone", .failure(gone))
         for _ in 0..<3 {
             machine.answer("ask for the root", "gone", .failure(gone))
-            machine.pass(.seconds(3))
+            machine.pass(.seconds(2))
         }
         let done = machine.take()
         #expect(done.contains("cannot be reached (the server answers 404 (not there))") && !done.contains("show"), "\(done)")
