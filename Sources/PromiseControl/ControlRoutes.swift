@@ -95,8 +95,7 @@ struct ControlRoutes: Sendable {
                     group.addTask { update(index, await fetchOne(path) { update(index, $0) }) }
                 }
             }
-            let finished = parts.withLock { parts in paths.indices.compactMap { parts[$0] } }
-            return ProgressDocument(sum: finished)
+            return ProgressDocument(sum: parts.withLock { parts in paths.indices.compactMap { parts[$0] } })
         }
     }
 

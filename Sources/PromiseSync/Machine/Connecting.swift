@@ -39,16 +39,16 @@ enum Connecting {
     /// What says that an item is gone may say so of everything, as a server in the place of ours does: the root is asked for
     /// before that is believed.
     static func vouch(_ turn: inout Turn) {
-        if turn.memory.connection.isOnline { doubt(&turn) } else { settle(&turn) }
+        if turn.memory.connection.isOnline { doubt(&turn) } else { endDoubt(&turn) }
     }
 
     static func doubtAgain(_ turn: inout Turn) {
-        if isDoubted(turn) { askInDoubt(&turn) } else { settle(&turn) }
+        if isDoubted(turn) { askInDoubt(&turn) } else { endDoubt(&turn) }
     }
 
     /// The doubt is over. What is said to be gone is so where there was an answer of use meanwhile, and asked for again
     /// elsewhere.
-    private static func settle(_ turn: inout Turn) {
+    private static func endDoubt(_ turn: inout Turn) {
         if turn.memory.connection.doubt.map({ isOfUse(since: $0.since, turn) }) ?? false { Asking.believeGone(&turn) }
         turn.remember { memory in
             memory.connection.doubt = nil
@@ -74,7 +74,7 @@ enum Connecting {
             turn.remember { $0.connection.doubt?.count = count }
             return turn.act(.wait(doubtPause, .doubtDue))
         }
-        guard isDoubted(turn), count >= doubtCountMax else { return settle(&turn) }
+        guard isDoubted(turn), count >= doubtCountMax else { return endDoubt(&turn) }
         if problem.code == .refused { refused(problem.message, &turn) } else { lost(problem.message, &turn) }
     }
 
@@ -223,7 +223,7 @@ enum Connecting {
         if call == .watch || call == .doubt,
             turn.world.silence().map({ $0 + .seconds(1) < patience }) ?? true
         {
-            return settle(&turn)
+            return endDoubt(&turn)
         }
         // The line that it was made on may be dead.
         turn.act(.cancelRoot(number: number))
