@@ -32,7 +32,7 @@ extension MountSuites {
             try await MountedDomain.with { domain in
                 try await domain.shell(
                     """
-                    deep() { for n in {1..30}; do [ -z "$1" ] || mkdir $N; cd -P $N; done; }
+                    deep() { for n in {1..30}; do [ $# = 0 ] || mkdir $N; cd -P $N; done; }
                     N=$(printf 'd%.0s' {1..200}); cd "$M"; deep make; echo deep > file; ln -s file link
                     "$P" sync --wait . ; [ "$("$P" pending .)" = "nothing is pending" ]
                     "$P" evict file; "$P" fetch file; "$P" info file | grep -q 'identifier'; "$P" versions file > /dev/null
