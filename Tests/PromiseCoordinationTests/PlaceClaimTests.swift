@@ -183,7 +183,9 @@ import Testing
     }
 
     /// As the index says it after a rename of one of the file's names.
-    private func moved(from parent: UInt64, _ name: String, to folders: [NodeID], beside other: [NodeID], in table: inout ClaimTable) {
+    private func moved(
+        from parent: UInt64, _ name: String, to folders: [NodeID], beside other: [NodeID], in table: inout ClaimTable
+    ) {
         let now = MovedName(NodeID(4), in: folders, names: [other, folders])
         table.moved(now, from: OldPlace(parent: NodeID(parent), name: FileName(name)!))
     }
