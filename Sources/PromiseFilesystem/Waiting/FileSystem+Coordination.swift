@@ -90,10 +90,6 @@ extension FileSystem {
         }
     }
 
-    func foldersAbove(_ node: NodeID) throws(Failure) -> [NodeID]? {
-        try index.read { transaction throws(Failure) in try transaction.foldersAbove(node) }
-    }
-
     /// Claims and presenters follow a rename before its caller goes on. `before`: the names it was about, as they were.
     func followRename(of before: [Entry]) {
         guard coordinator.isActive else { return }
@@ -105,8 +101,8 @@ extension FileSystem {
             if old.node != entry.node {
                 (replaced[old.node], parents[old.node]) = (entry.node, old.parent)
             } else if let name = try? index.read({ transaction throws(Failure) in try MovedName(entry, transaction) }) {
-                coordinator.moved(
-                    name, from: OldPlace(parent: old.parent, name: old.name), at: .vacancy(entry.name, in: entry.parent))
+                let place = OldPlace(parent: old.parent, name: old.name)
+                coordinator.moved(name, from: place, at: .vacancy(entry.name, in: entry.parent))
             }
         }
         if !replaced.isEmpty { coordinator.replaced(replaced, in: parents, by: index.newestChange) }
