@@ -29,6 +29,12 @@ extension ControlRoutes {
         return path
     }
 
+    /// Of a file with several names the presented one has.
+    private func isGone(_ entry: EntryID?) -> Bool {
+        guard let entry else { return false }
+        do { return try service.currentNode(of: entry) == nil } catch { return false }
+    }
+
     private func present(_ request: Request, _ context: ControlRequestContext) async throws -> Response {
         let document = try await decode(PresenterDocument.self, from: request)
         let named = try names(ofWirePath: document.path)
@@ -56,6 +62,7 @@ extension ControlRoutes {
             first.id = entry?.rawValue
             try await send(ServerEvent(name: "presenting", data: WireCoding.text(first)))
             for await event in events {
+                if case .tell(.lostName) = event, !isGone(entry) { continue }
                 let node = event.node ?? entry.flatMap { try? service.currentNode(of: $0) } ?? presenter.node
                 let name = event.node == nil ? entry : nil
                 var document = PresenterEventDocument(presenter, event.what, node, at: name, service)
@@ -110,7 +117,7 @@ extension Coordinator.PresenterEvent {
             case .reacquire: "reacquire"
             case .didChange: "didChange"
             case .didMove: "didMove"
-            case .didDelete: "didDelete"
+            case .didDelete, .lostName: "didDelete"
             case .subitemDidAppear: "subitemDidAppear"
             case .subitemDidChange: "subitemDidChange"
             case .subitemDidMove: "subitemDidMove"

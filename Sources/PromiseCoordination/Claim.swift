@@ -155,6 +155,8 @@ package enum Notice: Hashable, Sendable {
     case didChange
     case didMove
     case didDelete
+    /// One of the item's names has gone, which may be the presented one.
+    case lostName
     /// Of something in the presented folder, at any depth.
     case subitemDidAppear(NodeID)
     case subitemDidChange(NodeID)

@@ -274,6 +274,8 @@ extension ClaimTable {
 
     package enum Event: Hashable, Sendable {
         case appeared, changed, moved, deleted
+        /// Others are there still.
+        case lostName
         /// Of a document: an unresolved version of this name.
         case version(VersionChange, FileName)
 
@@ -284,6 +286,7 @@ extension ClaimTable {
             case .changed: .didChange
             case .moved: .didMove
             case .deleted: .didDelete
+            case .lostName: .lostName
             }
         }
 
@@ -293,7 +296,7 @@ extension ClaimTable {
             case .appeared: .subitemDidAppear(node)
             case .changed: .subitemDidChange(node)
             case .moved: .subitemDidMove(node)
-            case .deleted: .subitemDidDelete(node)
+            case .deleted, .lostName: .subitemDidDelete(node)
             }
         }
     }

@@ -97,10 +97,15 @@ final class PresenterNews: ChangeListener {
     private func tell(_ event: ClaimTable.Event, _ change: Change, _ node: NodeID) {
         guard let (now, then, isThere) = folders(of: change, node) else { return }
         // One of its names has gone: that of a draft that has taken its document's name, or one of several.
-        if event == .deleted, let now { return coordinator.left(then.filter { !now.contains($0) }, node) }
-        let here = event == .appeared || event == .moved ? vacancy(of: node) : nil
+        if event == .deleted, let now {
+            coordinator.left(then.filter { !now.contains($0) }, node)
+            return coordinator.happened(.lostName, to: node, by: change.sequence, in: [])
+        }
+        let here = event == .appeared || event == .moved ? vacancy(of: node, change) : nil
         guard event == .moved else {
-            return coordinator.happened(event, to: node, by: change.sequence, in: now ?? then, at: here)
+            // A further name appears in its own folders, and not in those of the others.
+            let folders = event == .appeared && isThere ? then : now ?? then
+            return coordinator.happened(event, to: node, by: change.sequence, in: folders, at: here)
         }
         let old = oldPlace.withLock { old in
             defer { old = nil }
@@ -119,8 +124,11 @@ final class PresenterNews: ChangeListener {
     }
 
     /// What its name would leave: who has a claim on that has one on the item now.
-    private func vacancy(of node: NodeID) -> NodeID? {
-        let entry = try? index.read { transaction throws(Failure) in try transaction.entries(of: node).first }
+    private func vacancy(of node: NodeID, _ change: Change) -> NodeID? {
+        let entry = try? index.read { transaction throws(Failure) in
+            let entries = try transaction.entries(of: node)
+            return entries.first { $0.parent == change.parent && $0.name == change.name } ?? entries.first
+        }
         return entry.map { .vacancy($0.name, in: $0.parent) }
     }
 

@@ -67,6 +67,20 @@ extension MountSuites {
             }
         }
 
+        /// Its presenter heard nothing of it; and a further name was said to have appeared where the others are.
+        @Test(.timeLimit(.minutes(2))) func whoShowsANameHearsOfItsEndThoughTheFileHasAnother() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.watch + """
+                        cat "$M/a/b/file" > /dev/null; ln "$M/a/b/file" "$M/z/two"; mkdir "$M/y"
+                        watch folder "$M/a"; watch first "$M/a/b/file"; watch second "$M/z/two"; watch third "$M/y"
+                        ln "$M/a/b/file" "$M/y/three"; within 5 'grep -qx "tell subitemDidAppear $M/y/three" "$T/third"'
+                        rm "$M/z/two"; within 5 'grep -q "tell didDelete" "$T/second"'; sleep 0.3
+                        ! grep didDelete "$T/first"; ! grep subitemDidAppear "$T/folder"; stop
+                        """)
+            }
+        }
+
         /// It went on reading gigabytes for nobody.
         @Test(.timeLimit(.minutes(2))) func aSnapshotThatNobodyWaitsForIsGivenUp() async throws {
             try await MountedDomain.with(options) { domain in

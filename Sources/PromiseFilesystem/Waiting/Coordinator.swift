@@ -222,7 +222,7 @@ package final class Coordinator: Sendable {
         let now = clock.uptime()
         change { state in
             if let name { state.table.moved(name, from: place, now: now) }
-            if let here { state.table.arrived(node, at: here, in: folders, now: now) }
+            if let here { state.table.arrived(node, at: here, in: name?.folders ?? folders, now: now) }
             let isTold = event == .changed && state.isReplacement(node, since: number)
             state.table.happened(event, to: node, in: folders, from: place, isItemTold: isTold)
             settle(&state)
