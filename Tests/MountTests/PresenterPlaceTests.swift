@@ -76,7 +76,7 @@ extension MountSuites {
                         watch folder "$M/a"; watch first "$M/a/b/file"; watch second "$M/z/two"; watch third "$M/y"
                         ln "$M/a/b/file" "$M/y/three"; within 5 'grep -qx "tell subitemDidAppear $M/y/three" "$T/third"'
                         rm "$M/z/two"; within 5 'grep -q "tell didDelete" "$T/second"'; sleep 0.3
-                        ! grep didDelete "$T/first"; ! grep subitemDidAppear "$T/folder"; stop
+                        not grep didDelete "$T/first"; not grep subitemDidAppear "$T/folder"; stop
                         """)
             }
         }
