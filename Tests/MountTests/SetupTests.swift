@@ -49,6 +49,8 @@ extension MountSuites {
                         # Nor where nothing could be mounted later; and a variable that is not set is no wish.
                         not "$P" setup --yes --no-mount --provider "folder:$C" --name full --mountpoint "$C" 2> "$T/said"
                         grep -q 'inside each other' "$T/said"
+                        not "$P" setup --yes --no-mount --provider "folder:$C" --name full --mountpoint /dev/null 2> "$T/said"
+                        grep -q '/dev/null is not a folder' "$T/said"
                         not "$P" setup --yes --no-mount --provider '' --name full 2> "$T/said"
                         grep -q 'provider is empty' "$T/said"
                         cmp "$T/before" "$settings/config.toml"

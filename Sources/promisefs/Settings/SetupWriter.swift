@@ -43,6 +43,11 @@ struct SetupWriter {
         } catch {
             throw CommandFailure("\(escapedForDisplay(place)) cannot be made: \(error.reason)")
         }
+        var status = stat()
+        // The mount of a daemon that has died says nothing.
+        if withCPath(place, { stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFDIR {
+            throw CommandFailure("\(escapedForDisplay(place)) is not a folder")
+        }
         guard !answers.areCarriedOut else { return }
         do throws(CommandFailure) {
             let operands = [answers.provider, RawArguments.text(of: place)].compactMap { $0 }
