@@ -1,6 +1,6 @@
 package import PromiseAccess
 package import PromiseCore
-package import PromiseKeyValue
+import PromiseKeyValue
 import PromiseProvider
 
 /// An application's own folder, as `container` shows it.
@@ -43,13 +43,16 @@ package struct ContainerAvailability: Sendable, Hashable {
 
 extension Key {
     /// Of an application: its identifier, which is also the name of its private objects.
-    package static func application(_ identifier: String) throws(Failure) -> Key {
+    static func application(_ identifier: String) throws(Failure) -> Key {
         guard PrivateName(.containers, identifier) != nil,
             identifier.utf8.count <= ValueFiles.nameByteCountMax
         else { throw Failure.noApplication(identifier) }
         return Key(identifier)
     }
 }
+
+/// Refuses what is no identifier of an application, for those who know nothing of keys.
+package func requireApplication(_ identifier: String) throws(Failure) { _ = try Key.application(identifier) }
 
 extension Failure {
     static func noApplication(_ text: String) -> Failure {

@@ -2,7 +2,6 @@ import ArgumentParser
 import Glibc
 import PromiseCore
 import PromiseDomain
-import PromiseKeyValue
 import PromiseKit
 import PromisePicker
 import PromiseSystem
@@ -166,12 +165,8 @@ struct PickCommand: AsyncParsableCommand {
         if view != nil, app == nil || owner == nil { throw ValidationError("--view goes with --app and --while") }
         if folders, mode == .import { throw ValidationError("folders are not imported") }
         if !file.isEmpty, !folders || mode != .open { throw ValidationError("--file goes with --folders") }
-        if let app { try requireApplication(app) }
-    }
-
-    /// Now, and not when somebody has picked.
-    private func requireApplication(_ text: String) throws {
-        do throws(Failure) { _ = try Key.application(text) } catch { throw ValidationError(error.message) }
+        // Now, and not when somebody has picked.
+        do throws(Failure) { try app.map(requireApplication) } catch { throw ValidationError(error.message) }
     }
 
     func run() async throws {
