@@ -29,15 +29,12 @@ extension Tree {
         }
         turn.notices.discarded.append(id)
         turn.notices.nodes.append((id, true))
-        turn.log(
-            .notice, "content was kept without what only the provider had", reason: "\(status.size)"
-        )
+        turn.log(.notice, "content was kept without what only the provider had", reason: "\(status.size)")
         return true
     }
 
     static func incompleteness(_ holes: ByteRangeSet) -> String {
-        let shown = holes.ranges.prefix(3).map { "\($0.lower) to \($0.upper - 1)" }.joined(
-            separator: ", ")
+        let shown = holes.ranges.prefix(3).map { "\($0.lower) to \($0.upper - 1)" }.joined(separator: ", ")
         let rest = holes.ranges.count > 3 ? " and \(holes.ranges.count - 3) more ranges" : ""
         return
             "the bytes \(shown)\(rest) are missing: the version that they are of is gone at the provider. "
