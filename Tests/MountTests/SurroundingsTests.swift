@@ -32,7 +32,8 @@ extension MountSuites {
                     echo a > "$C/a"
                     "$P" mount --domain sourced --state-dir "$T/s" -o fsname=/dev/sourced folder:$C "$M" >&-
                     grep "^/dev/sourced $M fuse.promisefs" /proc/self/mounts
-                    "$P" status "$M" | grep "^sourced on"; "$P" status sourced > /dev/null; ls "$M"; "$P" find "$M" a | grep -x "$M/a"
+                    "$P" status "$M" | grep "^sourced on"; "$P" status sourced > /dev/null; ls "$M"
+                    "$P" find "$M" a | grep -x "$M/a"
                     "$P" status --json /dev/sourced | grep -q '"mountPoint":'
                     "$P" unmount --wait sourced; not grep /dev/sourced /proc/self/mounts
                     not "$P" --json 2> "$T/said"; grep 'say which command' "$T/said"

@@ -73,7 +73,8 @@ extension MountSuites {
                     \(Self.truth)
                     # What is not there by one look at everything is not removed here.
                     for status in 404 503 200 403; do
-                        truth "a server that says $status to everything" "connection *(offline|failing)" "echo status=$status > $RULES"
+                        truth "a server that says $status to everything" "connection *(offline|failing)" \
+                            "echo status=$status > $RULES"
                         "$P" status "$M" | grep "connection.*answers $status\\|login page" || "$P" status "$M"
                         began=$(date +%s); not cat "$M/b" 2> /dev/null; [ $(( $(date +%s) - began )) -lt 3 ]
                         rc=0; "$P" sync "$M" 2> "$T/said" || rc=$?; [ $rc = 4 ] || [ $rc = 5 ]
