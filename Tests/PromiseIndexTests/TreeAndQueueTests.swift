@@ -124,7 +124,7 @@ import Testing
             rows[1].due = time(5)
             try transaction.setPending(rows[1])
             #expect(try transaction.nextPendingDue() == time(5))
-            try transaction.makeAllPendingDue(at: time(6))
+            try transaction.makePendingDue(at: time(6))
             #expect(try transaction.duePending(at: time(6), limit: 9).count == 4)
             try transaction.deletePending(.deletion(ItemIdentifier("d")))
             try transaction.deletePending(.deletion(ItemIdentifier("unknown")))

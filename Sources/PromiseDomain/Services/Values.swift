@@ -44,7 +44,7 @@ package final class Values: Sendable {
         }
     }
 
-    private struct State {
+    struct State {
         var stores: [Key: ValueStore] = [:]
         /// Under way, and asked for once more meanwhile.
         var exchanging: Set<Key> = []
@@ -61,19 +61,19 @@ package final class Values: Sendable {
     }
 
     /// Others that write at the same moment win a few times at most.
-    private static let attemptsMax = 10
+    static let attemptsMax = 10
     /// So that what is set together is sent together.
-    private static let quietTime = Duration.milliseconds(500)
+    static let quietTime = Duration.milliseconds(500)
     /// The first to ask on a machine waits so long for what others have.
     private static let firstPatience = Duration.seconds(2)
 
-    private let needs: Needs
+    let needs: Needs
     private let files: ValueFiles
-    private let clock: any TimeSource
-    private let logger: Logger
+    let clock: any TimeSource
+    let logger: Logger
     private let door: AccessDoor
     private let pool = BlockingPool(name: "values", threads: 1)
-    private let state = Mutex(State())
+    let state = Mutex(State())
 
     package init(
         folder: [UInt8], needs: Needs, clock: any TimeSource = SystemClock(),
@@ -295,7 +295,7 @@ package final class Values: Sendable {
         }
     }
 
-    private func onThread<Result: Sendable>(
+    func onThread<Result: Sendable>(
         _ body: @escaping @Sendable () throws(Failure) -> Result
     ) async throws(Failure) -> Result {
         if state.withLock({ $0.isOver }) { throw Failure(.gone, "the domain is being unmounted") }
@@ -303,7 +303,7 @@ package final class Values: Sendable {
     }
 
     /// On the thread.
-    private func load(_ name: Key) throws(Failure) -> ValueStore {
+    func load(_ name: Key) throws(Failure) -> ValueStore {
         if let known = state.withLock({ $0.stores[name] }) { return known }
         let machine = Key(String(UInt64.random(in: 0 ... .max), radix: 36))
         let store = try files.read(name) ?? ValueStore(application: name, machine: machine)
@@ -312,7 +312,7 @@ package final class Values: Sendable {
     }
 
     /// On the thread, when the provider has values that can be read. A file that is damaged is kept, for people to look into.
-    private func setAsideDamaged(_ name: Key) throws(Failure) {
+    func setAsideDamaged(_ name: Key) throws(Failure) {
         guard state.withLock({ $0.stores[name] }) == nil, files.isDamaged(name) else { return }
         let stateFolder = Array(files.folder[..<(files.folder.lastIndex(of: 0x2F) ?? 0)])
         let shelf = RecordShelf(stateFolder: stateFolder)
@@ -340,7 +340,7 @@ package final class Values: Sendable {
     }
 
     /// On the thread.
-    private func keep(_ store: ValueStore, over before: ValueStore) throws(Failure) {
+    func keep(_ store: ValueStore, over before: ValueStore) throws(Failure) {
         guard store != before else { return }
         do throws(Failure) {
             try files.write(store)
@@ -352,123 +352,8 @@ package final class Values: Sendable {
         state.withLock { $0.stores[store.record.application] = store }
     }
 
-    private func tell(_ notices: [ValueNotice], of name: Key) {
+    func tell(_ notices: [ValueNotice], of name: Key) {
         let watchers = state.withLock { $0.watchers.values.filter { $0.application == name } }
         for watcher in watchers { for notice in notices { watcher.continuation.yield(notice) } }
-    }
-
-    // MARK: There
-
-    private func sendSoon(_ name: Key) {
-        guard state.withLock({ $0.waiting.insert(name).inserted }) else { return }
-        Task { [weak self] in
-            try? await Task.sleep(for: Values.quietTime)
-            _ = self?.state.withLock { $0.waiting.remove(name) }
-            await self?.exchange(name)
-        }
-    }
-
-    /// One at a time for each application; who comes meanwhile has it done once more.
-    private func exchange(_ name: Key) async {
-        let isFirst = state.withLock { state in
-            if state.exchanging.insert(name).inserted { return true }
-            state.again.insert(name)
-            return false
-        }
-        guard isFirst else { return }
-        repeat {
-            await tryExchange(name)
-        } while state.withLock { state in
-            if state.again.remove(name) != nil, !state.isOver { return true }
-            state.exchanging.remove(name)
-            return false
-        }
-    }
-
-    private func tryExchange(_ name: Key) async {
-        guard needs.isOnline(), let objects = needs.objects(),
-            let place = PrivateName(needs.kind, name.text + ".json")
-        else {
-            return
-        }
-        do throws(Failure) {
-            for _ in 0..<Values.attemptsMax {
-                if try await isExchanged(name, place, objects) { break }
-            }
-            state.withLock { $0.trouble[name] = nil }
-        } catch {
-            let sentence = error.message
-            let isNews = state.withLock {
-                $0.trouble.updateValue(sentence, forKey: name) != sentence
-            }
-            guard isNews else { return }
-            logger.warning(
-                "values are not exchanged",
-                metadata: ["application": "\(name)", "reason": "\(sentence)"])
-        }
-    }
-
-    /// Takes in what the provider has, and writes over it what is new here. False when somebody
-    /// else was faster.
-    private func isExchanged(
-        _ name: Key, _ place: PrivateName, _ objects: any PrivateObjects
-    ) async throws(Failure) -> Bool {
-        let late = "the provider did not answer"
-        let found: PrivateObject?
-        do throws(ProviderError) {
-            found = try await withDeadline(needs.deadline, late) { () async throws(ProviderError) in
-                try await objects.read(place)
-            }
-        } catch {
-            throw error.failure
-        }
-        let merged = try await onThread { () throws(Failure) in try self.merge(found, into: name) }
-        tell(merged.notices, of: name)
-        if needs.isReadOnly { return true }
-        guard merged.ours.hasNews(for: merged.theirs) else {
-            try await markSent(merged.ours, of: name)
-            return true
-        }
-        let (bytes, base) = (merged.ours.json.encoded, found?.version)
-        do throws(ProviderError) {
-            _ = try await withDeadline(needs.deadline, late) { () async throws(ProviderError) in
-                try await objects.write(bytes, to: place, base: base)
-            }
-        } catch {
-            if error.code == .conflict { return false }
-            throw error.failure
-        }
-        try await markSent(merged.ours, of: name)
-        return true
-    }
-
-    private func markSent(_ record: ValueRecord, of name: Key) async throws(Failure) {
-        try await onThread { () throws(Failure) in
-            let before = try self.load(name)
-            var store = before
-            store.markSent(record)
-            try self.keep(store, over: before)
-        }
-    }
-
-    /// On the thread.
-    private func merge(
-        _ found: PrivateObject?, into name: Key
-    ) throws(Failure) -> (ours: ValueRecord, theirs: ValueRecord?, notices: [ValueNotice]) {
-        var theirs: ValueRecord?
-        if let found {
-            do throws(RecordTrouble) {
-                theirs = try ValueRecord(JSONReader.read(found.bytes), of: name)
-            } catch {
-                throw Failure(.corrupted, error.sentence(of: needs.kind.record(of: name)))
-            }
-        }
-        if theirs != nil { try setAsideDamaged(name) }
-        let before = try load(name)
-        var store = before
-        let notices = store.merge(theirs, account: Key(needs.account()), at: clock.now(), limits: needs.limits,
-            isShared: needs.isShared)
-        try keep(store, over: before)
-        return (store.record, theirs, notices)
     }
 }

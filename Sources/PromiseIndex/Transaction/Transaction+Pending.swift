@@ -104,14 +104,9 @@ extension Transaction {
         try connection.all("SELECT * FROM pending ORDER BY since, id LIMIT ?1", .count(limit)) { Pending($0) }
     }
 
-    /// Makes every pending row due now, e.g. when the provider is back or somebody waits.
-    package func makeAllPendingDue(at now: Timestamp) throws(Failure) {
-        try store.change("UPDATE pending SET due = ?1 WHERE due > ?1", .time(now))
-    }
-
-    /// The same of rows that are due after `limit`.
-    package func makePendingDue(at now: Timestamp, dueAfter limit: Timestamp) throws(Failure) {
-        try store.change("UPDATE pending SET due = ?1 WHERE due > ?2", .time(now), .time(limit))
+    /// Makes every pending row due now, e.g. when the provider is back or somebody waits, or those that are due after `limit`.
+    package func makePendingDue(at now: Timestamp, after limit: Timestamp? = nil) throws(Failure) {
+        try store.change("UPDATE pending SET due = ?1 WHERE due > ?2", .time(now), .time(limit ?? now))
     }
 
     /// Puts a pending row for every difference between the local and the synced tree that has none: the queue can be

@@ -287,7 +287,7 @@ enum Connecting {
             memory.fetches.lookForPinned()
         }
         turn.log(.notice, "the provider is back")
-        try transaction.makeAllPendingDue(at: turn.now.time)
+        try transaction.makePendingDue(at: turn.now.time)
         try Listings.everything(beforeTelling: true, &turn, transaction)
         Feeding.start(&turn)
     }

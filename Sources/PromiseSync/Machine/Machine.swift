@@ -197,7 +197,7 @@ struct Machine {
         case .everythingDue:
             turn.act(.noteOpenWrites)
             turn.act(.go(.dueNow))
-        case .dueNow: try transaction.makeAllPendingDue(at: turn.now.time)
+        case .dueNow: try transaction.makePendingDue(at: turn.now.time)
         default: preconditionFailure("\(event) is no wish")
         }
     }

@@ -16,9 +16,9 @@ extension Telling {
         turn.remember { $0.clockLead = lead }
         if before == nil {
             let pause = max(longestPause, turn.facts.configuration.uploadDelay * 2)
-            try transaction.makePendingDue(at: now.time, dueAfter: now.time.advanced(by: pause))
+            try transaction.makePendingDue(at: now.time, after: now.time.advanced(by: pause))
         } else if change < 0 {
-            try transaction.makeAllPendingDue(at: now.time)
+            try transaction.makePendingDue(at: now.time)
         }
     }
 }
