@@ -45,6 +45,8 @@ extension MountSuites {
                         cp "$settings/config.toml" "$T/large"
                         not "$P" setup --yes --no-mount --provider "folder:$C" --name full 2> "$T/said"
                         grep -q 'at most 1 MiB' "$T/said"; cmp "$T/large" "$settings/config.toml"
+                        # Domains behind it were none, without a word.
+                        not "$P" mount full 2> "$T/said"; grep -q 'larger than 1 MiB' "$T/said"
                         cp "$T/before" "$settings/config.toml"
                         # Nor where nothing could be mounted later; and a variable that is not set is no wish.
                         not "$P" setup --yes --no-mount --provider "folder:$C" --name full --mountpoint "$C" 2> "$T/said"

@@ -62,6 +62,8 @@ struct ConfigurationFile: Sendable, Equatable {
     /// It is TOML, so that what it does not name is not configured.
     private(set) var isReadable = true
 
+    private static let byteCountMax = 1 << 20
+
     /// Nil when there is none. Blocking. Throws a sentence when the one that `PROMISEFS_CONFIG` names is missing, or it is wrong.
     static func read() throws(CommandFailure) -> ConfigurationFile? {
         guard let file = try readLeniently() else { return nil }
@@ -76,7 +78,10 @@ struct ConfigurationFile: Sendable, Equatable {
         let shown = escapedForDisplay(path)
         guard access(String(decoding: path, as: UTF8.self), F_OK) == 0 || named != nil else { return nil }
         let bytes: [UInt8]
-        switch TrustedFile.read(path, countMax: 1 << 20) {
+        switch TrustedFile.read(path, countMax: byteCountMax + 1) {
+        // What is behind it would be no domain, without a word.
+        case .content(let found) where found.count > byteCountMax:
+            throw CommandFailure("the configuration file \(shown) is larger than 1 MiB", exitStatus: ExitStatus.usage)
         case .content(let found): bytes = found
         case .unreadable:
             throw CommandFailure("the configuration file \(shown) cannot be read", exitStatus: ExitStatus.usage)
