@@ -45,6 +45,13 @@ extension MountSuites {
                     for words in pending sync info evict fetch "sync --wait" "find TRUEPREDICATE"; do
                         set -- $words; silent $1 "$M" "${@:2}" & all+=($!)
                     done
+                    PYTHONPATH="$R/clients/python" timeout 20 python3 - "$M" <<'PYTHON' & all+=($!)
+                    import promisefs, sys
+                    try:
+                        promisefs.domains()[sys.argv[1].encode()].status(); sys.exit(1)
+                    except promisefs.PromiseError as error:
+                        sys.exit(error.exit_status != 4 or "not answer" not in str(error))
+                    PYTHON
                     for one in "${all[@]}"; do wait $one; done; kill -CONT \(daemon); within 10 '"$P" pending "$M"'
                     """, seconds: 60)
             }

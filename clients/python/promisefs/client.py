@@ -253,7 +253,7 @@ class Domain(Coordination):
             kind = "image/png" if isinstance(body, bytes) else "application/json"
             content = body if body is None or isinstance(body, bytes) else json.dumps(body)
             connection.request(method, "/v1/" + path, content, {"Content-Type": kind})
-            return connection, self._checked(connection.getresponse())
+            return connection, self._checked(connection.answer())
 
     @contextlib.contextmanager
     def _problems(self, connection):

@@ -99,7 +99,7 @@ class Coordination:
             connection.putheader("Transfer-Encoding", "chunked")
             connection.endheaders()
             connection.send(b"%x\r\n%b\r\n" % (len(line), line))
-            return connection, self._checked(connection.getresponse())
+            return connection, self._checked(connection.answer())
 
     def _idle_connection(self):
         while True:
