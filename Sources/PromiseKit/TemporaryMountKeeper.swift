@@ -5,6 +5,7 @@ import Glibc
 ///
 /// It learns of the end by a pipe that only this process can write to.
 struct TemporaryMountKeeper {
+    private let root: String
     private let process: pid_t
     private let line: CInt
 
@@ -33,14 +34,20 @@ struct TemporaryMountKeeper {
             close(ends[1])
             return nil
         }
-        (self.process, line) = (process, ends[1])
+        (self.root, self.process, line) = (root, process, ends[1])
     }
 
-    /// Everything is gone already, and so it has nothing to do.
+    /// Where everything is gone it has nothing to do, and ends at once.
     func end() {
         close(line)
         let process = process
+        let wait: @Sendable () -> Void = { while waitpid(process, nil, 0) < 0 && errno == EINTR {} }
+        var status = stat()
+        if lstat(root, &status) != 0 {
+            kill(process, SIGKILL)
+            return wait()
+        }
         // It may take a moment, for which nobody waits.
-        Thread.detachNewThread { while waitpid(process, nil, 0) < 0 && errno == EINTR {} }
+        Thread.detachNewThread(wait)
     }
 }

@@ -143,8 +143,8 @@ extension MountSuites {
                     grep -q 'Network is down' "$T/said"; [ "$(cat "$T/mine/a")" = a ]
                     [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]; not grep -q ' try-' /proc/self/mountinfo
                     # Also after the end of all that could have removed it.
-                    (exec setsid "$P" try -- sh -c 'cut -d" " -f5 /proc/$$/stat > "$T/try"; exec sleep 60') & for n in $(seq 200); do
-                        [ ! -s "$T/try" ] || break; sleep 0.05; done
+                    (exec setsid "$P" try -- sh -c 'cut -d" " -f5 /proc/$$/stat > "$T/try"; exec sleep 60') &
+                    for n in $(seq 200); do [ ! -s "$T/try" ] || break; sleep 0.05; done
                     grep -q ' try-' /proc/self/mountinfo; kill -9 -- -$(cat "$T/try")
                     for n in $(seq 100); do [ -n "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ] || break; sleep 0.1; done
                     [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]; not grep -q ' try-' /proc/self/mountinfo

@@ -44,7 +44,7 @@ extension MountSuites {
                         { cat "$T/before"; head -c 1100000 /dev/zero | tr '\\0' '#'; } > "$settings/config.toml"
                         cp "$settings/config.toml" "$T/large"
                         not "$P" setup --yes --no-mount --provider "folder:$C" --name full 2> "$T/said"
-                        grep -q 'at most 1 MiB' "$T/said"; cmp "$T/large" "$settings/config.toml"
+                        grep -q 'larger than 1 MiB' "$T/said"; cmp "$T/large" "$settings/config.toml"
                         # Domains behind it were none, without a word.
                         not "$P" mount full 2> "$T/said"; grep -q 'larger than 1 MiB' "$T/said"
                         cp "$T/before" "$settings/config.toml"
