@@ -148,6 +148,7 @@ extension MountSuites {
                     grep -q ' try-' /proc/self/mountinfo; kill -9 -- -$(cat "$T/try")
                     for n in $(seq 100); do [ -n "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ] || break; sleep 0.1; done
                     [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]; not grep -q ' try-' /proc/self/mountinfo
+                    within 10 '! pgrep -f -- "try --forget $T/" > /dev/null'
                     not "$P" try --content "$T/missing" -- true
                     # It waited for somebody to write into the pipe.
                     mkdir "$T/odd"; mkfifo "$T/odd/fifo"; s=0
