@@ -176,9 +176,7 @@ extension ClaimTable.Claim {
         guard let from = parent ?? rest.first.flatMap({ intents[$0].folders.first }) else { return [] }
         return Array(rest.filter { intents[$0].folders.first == from }.prefix(each))
     }
-}
 
-extension ClaimTable.Claim {
     /// Items that it is about by names in several folders.
     fileprivate var severalNames: Set<NodeID> {
         if intents.count < 2 { return [] }

@@ -90,7 +90,7 @@ package final class HTTPTransport: Sendable {
         configuration.http1_1ConnectionDebugInitializer = { channel in
             trust.examine(channel).flatMap { PromptAcknowledgement.add(to: channel) }
                 .flatMap { channel.setOption(.recvAllocator, value: HTTPTransport.receiveBuffers) }
-                .flatMap { DeadLine.watch(channel) }
+                .flatMap { DeadConnection.watch(channel) }
         }
         // A server that is not there is offline, at once; the engine tries again.
         configuration.connectionPool.retryConnectionEstablishment = false

@@ -22,23 +22,16 @@ struct ServerProbe: Sendable {
         do throws(ProviderError) {
             return try await tryEverything()
         } catch {
-            guard error.code == .refused || error.code == .notFound, await showsRoot() else { throw error }
+            guard error.code == .refused || error.code == .notFound else { throw error }
+            // Who refuses everything refuses for another reason than that nothing may be written.
+            guard await ServerPresence(provider: provider).isShown else { throw error }
             return ServerTraits()
-        }
-    }
-
-    /// Who refuses everything refuses for another reason than that nothing may be written.
-    private func showsRoot() async -> Bool {
-        do throws(ProviderError) {
-            return try await provider.resource(at: [], isFolder: true).isCollection
-        } catch {
-            return false
         }
     }
 
     /// Whether it shows its root and takes a file, so that trouble is of something else.
     func isWell() async -> Bool {
-        guard await showsRoot() else { return false }
+        guard await ServerPresence(provider: provider).isShown else { return false }
         do throws(ProviderError) {
             let file = try await provider.uploadPlace()
             guard try await put("one", file).isSuccess else { return false }

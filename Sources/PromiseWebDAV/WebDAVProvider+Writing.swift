@@ -155,14 +155,15 @@ extension WebDAVProvider {
 
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
         try await acquaintance.complete()
+        let presence = ServerPresence(provider: self)
         if let baseVersion, try await deleteMatching(reference.path, baseVersion) { return }
         do throws(ProviderError) {
             if let baseVersion, baseVersion != WebDAVProvider.folderVersion {
                 try await deleteFile(reference.path, baseVersion)
                 return shared.withLock { $0.vainDeletionCount += 1 }
             }
-            // Removing what is gone already is done.
-            guard let found = try await resourceIfAny(at: reference.path) else { return }
+            // Removing what is gone already is done, where it is the server that says so.
+            guard let found = try await resourceIfAny(at: reference.path) else { return try await presence.confirm() }
             if baseVersion != nil, !found.isCollection {
                 throw ProviderError(.conflict, "\(shown(reference.path)) is another item on the server now")
             }
@@ -170,7 +171,7 @@ extension WebDAVProvider {
         } catch {
             // A folder above may be gone, too, in which case there is nothing to lock.
             guard error.code == .notFound || error.code == .conflict else { throw error }
-            guard try await resourceIfAny(at: reference.path) != nil else { return }
+            guard try await resourceIfAny(at: reference.path) != nil else { return try await presence.confirm() }
             // Servers say that also of what they have: taken for gone, it would come back as something new.
             throw error.code == .conflict ? error : ProviderError(.refused, "\(error.message), and yet it is")
         }
@@ -203,8 +204,7 @@ extension WebDAVProvider {
     private func deleteFile(_ path: [FileName], _ version: ContentVersion?) async throws(ProviderError) {
         let expectation = version.map { Expectation.version($0) } ?? .anything
         try await withTurn(at: path, expectation) { (turn) async throws(ProviderError) in
-            var headers = turn.headers
-            if turn.token == nil, traits.deletesOnlyMatching != true { headers = [:] }
+            let headers = turn.token == nil && traits.deletesOnlyMatching != true ? [:] : turn.headers
             let reply = try await client.exchange(.DELETE, location.url(path), headers)
             // A multi-status tells of a lock on the folder (RFC 4918, section 9.6.1).
             guard reply.isSuccess, reply.status != 207 else {

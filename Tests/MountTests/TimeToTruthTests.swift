@@ -75,7 +75,7 @@ extension MountSuites {
                     for status in 404 503 200 403; do
                         truth "a server that says $status to everything" "connection *(offline|failing)" \
                             "echo status=$status > $RULES"
-                        "$P" status "$M" | grep "connection.*answers $status\\|login page" || "$P" status "$M"
+                        "$P" status "$M" | grep "connection.*answers $status\\|login page"
                         began=$(date +%s); not cat "$M/b" 2> /dev/null; [ $(( $(date +%s) - began )) -lt 3 ]
                         rc=0; "$P" sync "$M" 2> "$T/said" || rc=$?; [ $rc = 4 ] || [ $rc = 5 ]
                         [ "$(ls "$M" | wc -l)" = 4 ]; : > "$RULES"; within 20 '"$P" status "$M" | grep -q online'

@@ -4,6 +4,7 @@ import PromiseCore
 import PromiseProvider
 import PromiseTestSupport
 import PromiseWebDAV
+import Synchronization
 import Testing
 
 /// What a server does that means harm, or is out of its mind: docs/SECURITY.md names each.
@@ -215,5 +216,45 @@ struct HostileServerTests {
             #expect(found?.code == .permanent)
             #expect(found?.message.contains("does not begin with the folder") == true)
         }
+    }
+
+    /// A server in the place of ours knows nothing: a removal that it answered with 404 was taken for done, so that the file came
+    /// back, and for a sign that what else it did not know was gone.
+    @Test(arguments: [true, false]) func whatIsRemovedIsGoneWhereTheServerShowsItsRoot(isOurs: Bool) async throws {
+        let script: ScriptedServer.Script = { request in
+            request.method == "PROPFIND" && request.path == "/" && isOurs ? rows(("/", collection)) : reply("404 Not Found")
+        }
+        try await withProvider(script) { provider, _ in
+            let found = await error { try await provider.delete(file, baseVersion: ContentVersion("1")) }
+            #expect(found?.code == (isOurs ? nil : .retry))
+            let folder = await error { try await provider.delete(file, baseVersion: nil) }
+            #expect(folder?.code == (isOurs ? nil : .retry))
+        }
+    }
+
+    /// An answer was waited for ten minutes where nobody was there any more to give it.
+    @Test func aConnectionWhoseOtherEndMayVanishIsWatchedByTheKernel() async throws {
+        let state = Mutex((port: 0, timers: [String]()))
+        let script: ScriptedServer.Script = { _ in
+            for _ in 0..<500 where state.withLock({ !$0.timers.contains("02") }) {
+                state.withLock { $0.timers = HostileServerTests.timers(to: $0.port) }
+                usleep(10_000)
+            }
+            return rows(("/", collection))
+        }
+        try await withProvider(script) { provider, server in
+            state.withLock { $0.port = Int(server.port) }
+            _ = try await provider.enumerateItems(in: root, page: nil)
+            // A keepalive timer, by /proc/net/tcp of the kernel's documentation.
+            #expect(state.withLock { $0.timers.contains("02") })
+        }
+    }
+
+    /// Of established connections to a port of this machine.
+    private static func timers(to port: Int) -> [String] {
+        let text = (try? String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)) ?? ""
+        let fields = text.split(separator: "\n").map { $0.split(separator: " ") }
+        let ours = fields.filter { $0.count > 5 && $0[3] == "01" && Int($0[2].suffix(4), radix: 16) == port }
+        return ours.map { String($0[5].prefix(2)) }
     }
 }

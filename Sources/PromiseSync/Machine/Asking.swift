@@ -46,7 +46,7 @@ enum Asking {
         var result: [ItemIdentifier] = []
         var doubtful: [ItemIdentifier: Bool] = [:]
         // Of a million no more is looked at than is asked for.
-        for identifier in questions.missing where !questions.asked.contains(identifier) {
+        for identifier in questions.missing where questions.asked[identifier] == nil {
             if result.count >= count { break }
             guard questions.hasNumbers, let parent = try turn.known(identifier, transaction)?.parent
             else {
@@ -69,7 +69,7 @@ enum Asking {
         var current = folder
         // No real path is this deep.
         for _ in 0..<4096 where current != turn.facts.rootIdentifier {
-            if questions.missing.contains(current) || questions.asked.contains(current)
+            if questions.missing.contains(current) || questions.asked[current] != nil
                 || questions.gone[current] != nil
             {
                 return true
@@ -91,10 +91,7 @@ enum Asking {
             turn.act(.go(.found(identifier, .failure(problem), operationCount: count)))
         case .ask(let places):
             let now = turn.now.uptime
-            turn.remember { memory in
-                memory.questions.asked.insert(identifier)
-                memory.questions.askedAt[identifier] = now
-            }
+            turn.remember { $0.questions.asked[identifier] = now }
             turn.act(.call(.find(identifier, at: places, operationCount: count)))
         }
     }
@@ -147,11 +144,8 @@ enum Asking {
         _ identifier: ItemIdentifier, _ result: Result<FoundItem, ProviderError>, since count: Int,
         _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        let askedAt = turn.memory.questions.askedAt[identifier]
-        turn.remember { memory in
-            memory.questions.asked.remove(identifier)
-            memory.questions.askedAt[identifier] = nil
-        }
+        let askedAt = turn.memory.questions.asked[identifier]
+        turn.remember { $0.questions.asked[identifier] = nil }
         let operations = turn.memory.operations
         // An answer from before our own operation says nothing; the item is asked for again
         // afterwards.
@@ -191,7 +185,8 @@ enum Asking {
         if gone.isEmpty { return }
         turn.remember { $0.questions.gone = [:] }
         let problem = ProviderError(.notFound, "it is gone")
-        for (identifier, count) in gone {
+        // In an order that does not change from process to process.
+        for (identifier, count) in gone.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
             turn.act(.go(.found(identifier, .failure(problem), operationCount: count)))
         }
     }

@@ -89,9 +89,8 @@ struct ListingMemory {
 struct QuestionMemory {
     /// Items that a listing no longer showed, to be asked for one by one.
     var missing: Set<ItemIdentifier> = []
-    var asked: Set<ItemIdentifier> = []
-    /// When they were asked for, by uptime.
-    var askedAt: [ItemIdentifier: Duration] = [:]
+    /// What is being asked for, or looked into, and the uptime when that began.
+    var asked: [ItemIdentifier: Duration] = [:]
     /// Those that are said to be gone, until something of use is heard; how many operations had ended when each was asked for.
     var gone: [ItemIdentifier: Int] = [:]
     /// Of the missing ones, those that a listing showed at another place.

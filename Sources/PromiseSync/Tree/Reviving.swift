@@ -13,11 +13,12 @@ enum Reviving {
     static func lookInto(
         _ folder: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        guard !turn.memory.questions.asked.contains(folder),
+        guard turn.memory.questions.asked[folder] == nil,
             try turn.known(folder, transaction)?.kind == .folder,
             let reference = try turn.reference(to: folder, transaction)
         else { return }
-        turn.remember { $0.questions.asked.insert(folder) }
+        let now = turn.now.uptime
+        turn.remember { $0.questions.asked[folder] = now }
         turn.act(.call(.lookInto(reference, operationCount: turn.memory.operations.count)))
     }
 
@@ -25,7 +26,7 @@ enum Reviving {
         _ folder: ItemIdentifier, _ result: Result<[Item], ProviderError>, since count: Int,
         _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        turn.remember { $0.questions.asked.remove(folder) }
+        turn.remember { $0.questions.asked[folder] = nil }
         var items: [Item] = []
         switch result {
         case .success(let found): items = found
