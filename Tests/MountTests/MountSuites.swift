@@ -1,4 +1,5 @@
 import Foundation
+import PromiseSystem
 import Testing
 
 /// Tests of a real mount: the daemon runs in its own process on temporary folders, ordinary programs work in the mount.
@@ -58,7 +59,7 @@ enum Machine {
         "/usr/lib/x86_64-linux-gnu/thunarx-3/thunarx-python.so",
     ].allSatisfy { FileManager.default.fileExists(atPath: $0) }
 
-    static let hasOverlay = ((try? String(contentsOfFile: "/proc/filesystems", encoding: .utf8)) ?? "").contains("overlay")
+    static let hasOverlay = (readSmallFile(Array("/proc/filesystems".utf8)) ?? []).contains(Array("overlay".utf8))
 
     /// A Secret Service of its own for a test, and what asks it.
     static let hasKeyring = ["dbus-run-session", "gnome-keyring-daemon", "secret-tool"].allSatisfy {

@@ -1,4 +1,5 @@
 import Foundation
+import PromiseSystem
 import Testing
 
 /// One domain on a folder, mounted by a daemon of its own, everything below one temporary folder.
@@ -182,7 +183,7 @@ final class MountedDomain: Sendable {
         return names.compactMap(pid_t.init).filter { process in
             let program = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/exe")
             guard let program, URL(fileURLWithPath: program).lastPathComponent == executable else { return false }
-            let words = FileManager.default.contents(atPath: "/proc/\(process)/cmdline") ?? Data()
+            let words = readSmallFile(Array("/proc/\(process)/cmdline".utf8)) ?? []
             return String(decoding: words, as: UTF8.self).contains(root + "/")
         }
     }

@@ -43,7 +43,7 @@ import Testing
     private func zombies(of program: String) throws -> [pid_t] {
         try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { name in
             guard Int32(name) != nil,
-                let text = try? String(contentsOfFile: "/proc/\(name)/stat", encoding: .utf8),
+                let text = readSmallFile(Array("/proc/\(name)/stat".utf8)).map({ String(decoding: $0, as: UTF8.self) }),
                 text.contains("(\(program)) Z ")
             else { return nil }
             return text.split(separator: " ").dropFirst(3).first.flatMap { pid_t($0) }

@@ -52,6 +52,12 @@ import Testing
             // SQLite's messages are its own text.
             harmless: "sqlite3_errmsg"),
         Ban(
+            word: "contentsOfFile: \"/p" + "roc", prefixes: everywhere, exceptions: [],
+            remedy: "Foundation reads one page of a file of /proc; use readSmallFile"),
+        Ban(
+            word: "contents(atPath: \"/p" + "roc", prefixes: everywhere, exceptions: [],
+            remedy: "Foundation reads one page of a file of /proc; use readSmallFile"),
+        Ban(
             word: "Date()", prefixes: ["Sources/", "Mount/"], exceptions: ["Sources/promisefs/"],
             remedy: "time comes from the clock that is passed in, or nothing can be simulated"),
         Ban(
