@@ -4,7 +4,7 @@ package import PromiseDomain
 package import PromiseFilesystem
 package import PromiseQuery
 
-/// What the control API asks of a domain. `Domain` is the one implementation outside tests.
+/// What the control API asks of a domain. `DomainService` is the one outside tests that is no view of another.
 ///
 /// Every method may be called from any thread. The synchronous ones read the index and may block for milliseconds, so they
 /// are called from threads of the server's own.
@@ -61,14 +61,4 @@ package protocol ControlService: Sendable {
     func entry(of node: NodeID, at path: [FileName]) throws(Failure) -> EntryID?
     func currentNode(of entry: EntryID) throws(Failure) -> NodeID?
     func currentPath(of entry: EntryID) throws(Failure) -> [FileName]?
-}
-
-extension Domain: ControlService {
-    package var documents: DocumentServices? { services }
-
-    package func run(
-        _ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void
-    ) async throws {
-        try await self.query(query).run(aliveInterval: aliveInterval, send)
-    }
 }

@@ -36,7 +36,7 @@ struct RevertRoutes: Sendable {
             return try await routes.service.claim(
                 ClaimRequest(
                     items: [(path: path, access: .write([]))], purpose: nil, process: 0,
-                    timeout: Domain.evictionPatience))
+                    timeout: Coordination.evictionPatience))
         } catch where error.code == .notFound {
             // It went with its folder: nobody has a claim on it.
             return nil

@@ -10,20 +10,16 @@ import PromiseSystem
 
 /// How a domain ends: for good, or for a successor on the same mount.
 extension Domain {
-    /// The mount has ended: what remains is for the next one.
-    var isOver: Bool { life.withLock { $0.isOver } }
-
     /// Waits until the mount has ended (by request, by umount(8), or because the kernel gave up), then closes everything.
     package func waitUntilUnmounted() async {
         await session.waitUntilEnded()
-        life.update { $0.isOver = true }
+        itemServices.thumbnails.end()
         filesystem.coordinator.end()
         hub.stop()
         trace.end()
         keyValues.stop()
         services.stop()
-        thumbnails.pool.stop()
-        snapshots.pool.stop()
+        itemServices.stop()
         engine.stop()
         if engine.connectionFailure == nil { await provider.letGo() }
         var pending = 0
@@ -61,7 +57,7 @@ extension Domain {
     package func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int {
         if wait {
             do throws(Failure) {
-                try await synchronize(below: nil, wait: true, timeout: timeout)
+                try await itemServices.work.synchronize(below: nil, wait: true, timeout: timeout)
             } catch  where error.code != .interrupted {
                 // What is left is kept and said by the number returned.
             }

@@ -37,7 +37,6 @@ package final class Domain: Sendable {
     struct Life {
         /// Pending work that was left when the mount ended.
         var remaining: Int?
-        var isOver = false
         var lastQuotaCheck: Duration?
         var isAskingForQuota = false
     }
@@ -50,11 +49,10 @@ package final class Domain: Sendable {
     let filesystem: FileSystem
     let session: MountSession
     let hub: QueryHub
-    let thumbnails: ThumbnailMaker
-    let snapshots: SnapshotPlace
     package let trace = RequestTrace()
     package let keyValues: Values
     package let services: DocumentServices
+    package let itemServices: ItemServices
     let clock = SystemClock()
     let logger: Logger
     /// Keeps the mount while no daemon lives; nil: the mount ends with this process.
@@ -116,10 +114,6 @@ package final class Domain: Sendable {
         self.index = index
         self.content = content
         self.state = state
-        snapshots = SnapshotPlace(folder: state.file("snapshots"))
-        thumbnails = ThumbnailMaker(
-            store: ThumbnailStore(folder: state.file("thumbnails")),
-            PictureShelf(provider, pollInterval: configuration.pollInterval))
         self.holder = holder
         self.logger = logger
         engine = SyncEngine(
@@ -149,6 +143,8 @@ package final class Domain: Sendable {
         hub = QueryHub(
             domainName: configuration.name, index: index, filesystem: filesystem, engine: engine,
             services.containers, logger: logger)
+        itemServices = ItemServices(
+            hub, content, state, services, keyValues, configuration, clock, logger)
         do throws(Failure) {
             var options = MountOptions(mountPoint: configuration.mountPoint, domain: configuration.name)
             for option in configuration.mountOptions { try options.apply(option) }
@@ -272,13 +268,12 @@ package final class Domain: Sendable {
         hub.listen(PresenterNews(index: index, coordinator: filesystem.coordinator))
         hub.start()
         // Before the first claim can have one of its own.
-        sweepSnapshots()
+        itemServices.snapshots.sweep()
         session.run()
         OwnedThread(
             name: "rubbish",
             { [self] in
-                sweepThumbnails()
-                resumeSendingThumbnails()
+                itemServices.start(services.moveNotes)
                 do throws(Failure) {
                     let removed = try filesystem.removeRubbish()
                     if removed > 0 { logger.info("removed content files that nothing names", metadata: ["count": "\(removed)"]) }

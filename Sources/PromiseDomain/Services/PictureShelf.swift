@@ -77,7 +77,7 @@ final class PictureShelf: Sendable {
         of reference: ItemReference, _ version: ContentVersion
     ) async throws(ProviderError) -> (bytes: [UInt8], note: Note?)? {
         guard let objects else {
-            return try await provider.fetchThumbnail(of: reference, version: version, size: ThumbnailMaker.sizeMax)
+            return try await provider.fetchThumbnail(of: reference, version: version, size: Thumbnails.sizeMax)
                 .map { ($0, nil) }
         }
         let record = record(reference, version)

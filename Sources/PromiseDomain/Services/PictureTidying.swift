@@ -7,7 +7,7 @@ import PromiseProvider
 /// those of documents that are elsewhere now are put there. Done at the mount, when documents were
 /// moved, and after pictures were sent.
 struct PictureTidying: Sendable {
-    let domain: Domain
+    let thumbnails: Thumbnails
 
     private enum Place {
         case gone
@@ -17,10 +17,10 @@ struct PictureTidying: Sendable {
     }
 
     func run() async {
-        if domain.configuration.isReadOnly { return }
-        let (store, shelf) = (domain.thumbnails.store, domain.thumbnails.shelf)
+        if thumbnails.tree.isReadOnly { return }
+        let (store, shelf) = (thumbnails.store, thumbnails.shelf)
         for (node, text) in store.kept().sorted(by: { $0.key < $1.key }) {
-            guard !domain.isOver, let note = PictureShelf.Note(text) else { continue }
+            guard !thumbnails.isOver, let note = PictureShelf.Note(text) else { continue }
             let isGone: Bool
             switch place(of: node) {
             case .unknown: continue
@@ -30,7 +30,7 @@ struct PictureTidying: Sendable {
             case .gone: isGone = true
             }
             do throws(ProviderError) {
-                try await withDeadline(domain.configuration.requestDeadline, "the provider did not answer") {
+                try await withDeadline(thumbnails.tree.patience, "the provider did not answer") {
                     () throws(ProviderError) in try await shelf.remove(note)
                 }
             } catch {
@@ -40,17 +40,17 @@ struct PictureTidying: Sendable {
             store.noteKept(nil, of: node)
             if isGone { continue }
             store.markUnsent(node)
-            domain.sendThumbnail(of: node)
+            thumbnails.send(of: node)
         }
     }
 
     private func place(of node: NodeID) -> Place {
         do throws(Failure) {
-            let isThere = try domain.index.read { transaction throws(Failure) in try transaction.node(node) != nil }
+            let isThere = try thumbnails.tree.index.read { transaction throws(Failure) in try transaction.node(node) != nil }
             guard isThere else { return .gone }
-            let (_, entry) = try domain.document(node)
-            guard let (reference, _) = try domain.provided(node, entry),
-                let name = domain.thumbnails.shelf.name(of: reference)
+            let (_, entry) = try thumbnails.document(node)
+            guard let (reference, _) = try thumbnails.provided(node, entry),
+                let name = thumbnails.shelf.name(of: reference)
             else { return .unknown }
             return .here(name)
         } catch {

@@ -80,7 +80,7 @@ struct VerifyCommand: AsyncParsableCommand {
                 configuration.credentialsFile = BaseFolders.credentials()
                 configuration.login = LoginVariables.take()
                 configuration.certificate = certificate?.text
-                let report = try await Domain.verifyUnmounted(
+                let report = try await Verification.ofUnmounted(
                     configuration, repair: repair, provider: provider, logger: silent)
                 return Document(domain: name, nodes: report.nodes, problems: report.problems, repaired: report.repaired)
             } catch {

@@ -69,7 +69,7 @@ enum Daemon {
         let shown = escapedForDisplay(configuration.mountPoint)
         // Whoever waits for `ready` is a process that ends; a service stays in the foreground.
         let manager = ready == nil ? ServiceManager.take() : nil
-        let server = ControlServer(service: domain, socketPath: socketPath, logger: logger)
+        let server = ControlServer(service: DomainService(domain), socketPath: socketPath, logger: logger)
         let keeper = SocketKeeper(of: server, domain: configuration.name)
         let serving = Task { () async -> CommandFailure? in
             do throws(ControlServer.StartFailure) {

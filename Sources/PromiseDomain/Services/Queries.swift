@@ -3,8 +3,6 @@ import PromiseFilesystem
 import PromiseIndex
 package import PromiseQuery
 
-// Questions about many items, and what has changed. The index alone answers: no content, no provider.
-
 /// Promised values of an item: what is known of it without its content.
 package struct PromisedValues: Sendable {
     package var node: NodeID
@@ -20,29 +18,34 @@ package struct PromisedValues: Sendable {
     }
 }
 
-extension Domain {
-    /// Promised values of many items, in their order, placeholders or not; those that have gone are left out. The root has none
-    /// but its path. Of an item with several names those of the one that was asked for.
-    package func values(of items: [NamedItem], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues] {
-        try ValueReader(index, hub).values(of: items, keys)
-    }
+/// Questions about many items, and what has changed. The index alone answers: no content, no
+/// provider.
+package struct Queries: Sendable {
+    let index: Index
+    let hub: QueryHub
+    let filesystem: FileSystem
 
     /// Opens a question; whoever runs it gets the answer. Throws `.busy` when too many run.
-    package func query(_ request: QueryRequest) throws(Failure) -> LiveQuery {
-        let kind = try index.read { transaction throws(Failure) in try transaction.node(request.scope)?.kind }
+    package func open(_ request: QueryRequest) throws(Failure) -> LiveQuery {
+        let kind = try index.read { transaction throws(Failure) in
+            try transaction.node(request.scope)?.kind
+        }
         if let kind, kind != .folder, request.scope != .root {
-            throw Failure(.notFolder, "nothing is below what is no folder: give a folder to look in")
+            throw Failure(
+                .notFolder, "nothing is below what is no folder: give a folder to look in")
         }
         return try hub.open(request)
     }
 
     /// The changes after a sequence number, oldest first.
-    package func changes(since sequence: Int64, of journal: String?, limit: Int) throws(Failure) -> ChangePage {
+    package func changes(since sequence: Int64, of journal: String?, limit: Int) throws(Failure)
+        -> ChangePage
+    {
         try ChangeJournal(index).page(since: sequence, of: journal, limit: limit)
     }
 
-    /// Returns when live queries and the kernel have been told of everything that has changed so far; at once when there is
-    /// nothing to tell, and after half a second in any case.
+    /// Returns when live queries and the kernel have been told of everything that has changed so
+    /// far; at once when there is nothing to tell, and after half a second in any case.
     package func settle() async {
         await hub.settle()
         await filesystem.waitUntilKernelIsTold(within: Stitching.limit)

@@ -1,0 +1,164 @@
+package import PromiseCoordination
+package import PromiseCore
+package import PromiseFilesystem
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+
+/// Claims and presenters of programs that coordinate, by the control API.
+package struct Coordination: Sendable {
+    let tree: DomainTree
+    let hub: QueryHub
+    let mountPoint: [UInt8]
+    let clock: any TimeSource
+
+    private var index: Index { tree.index }
+    private var filesystem: FileSystem { tree.filesystem }
+
+    /// How long a claim to write waits for programs that have the item open for writing and know
+    /// nothing of claims.
+    private static let openWriterLimit = Duration.seconds(5)
+    /// How long one command to evict waits for claims and presenters in all: longer than a
+    /// presenter may take for its answer.
+    package static let evictionPatience = Duration.seconds(10)
+
+    package var isActive: Bool { filesystem.coordinator.isActive }
+
+    /// Waits for a claim. Throws `.notFound`, `.timedOut`, and `.busy` where waiting would never
+    /// end; `.interrupted` when the task is cancelled, and then there is no claim.
+    package func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim {
+        let position = try lastChange()
+        let finder = ClaimFinder(
+            tree: tree, mountPoint: mountPoint, isConfined: request.isConfined)
+        var intents: [Intent] = []
+        var places: [Int: TreePlace] = [:]
+        var names: [Int: EntryID] = [:]
+        var others: [Intent] = []
+        for (number, item) in request.items.enumerated() {
+            let found = try await finder.target(of: item.path, item.access)
+            intents.append(found.intent)
+            if found.isAboutPlace { places[number] = found.place }
+            if let name = found.name { names[number] = name }
+            others += found.otherNames
+        }
+        let claim = try await claim(intents + others, request, from: position)
+        do throws(Failure) {
+            if !request.isPreparation { try await waitForWriters(of: claim) }
+        } catch {
+            release(claim)
+            throw error
+        }
+        let nodes = Array(filesystem.coordinator.nodes(of: claim).prefix(intents.count))
+        let granted = GrantedClaim(id: claim, nodes: nodes, places: places, names: names)
+        await KernelSight(index: index, filesystem: filesystem, clock: clock).settle(granted)
+        return granted
+    }
+
+    /// A claim of the daemon's own on one item.
+    func claim(node: NodeID, _ access: Access, timeout: Duration) async throws(Failure)
+        -> GrantedClaim
+    {
+        let position = try lastChange()
+        let intent = Intent(node: node, folders: try folders(above: node), access: access)
+        let request = ClaimRequest(items: [], purpose: nil, process: 0, timeout: timeout)
+        return GrantedClaim(
+            id: try await claim([intent], request, isOwn: true, from: position), nodes: [node])
+    }
+
+    /// `position`: of the change feed, before the items were looked for.
+    private func claim(
+        _ intents: [Intent], _ request: ClaimRequest, isOwn: Bool = false, from position: Int64
+    ) async throws(Failure) -> ClaimID {
+        let (outcomes, continuation) = AsyncStream.makeStream(of: Coordinator.ClaimOutcome.self)
+        let id = try filesystem.coordinator.claim(
+            intents, purpose: request.purpose, within: request.within,
+            isPreparation: request.isPreparation,
+            process: request.process, isOwn: isOwn,
+            patience: request.whenOverdue.map { _ in Coordinator.answerLimit },
+            timeout: request.timeout
+        ) { id, outcome in
+            if case .overdue = outcome { return request.whenOverdue?(id) ?? () }
+            continuation.yield(outcome)
+            continuation.finish()
+        }
+        // Claims follow what is moved, also while they were being entered.
+        hub.wake(from: position)
+        do throws(Failure) {
+            try filesystem.settlePlaces(of: intents.map(\.settled))
+            switch await outcomes.first(where: { _ in true }) {
+            case .granted, .overdue: break
+            case .refused(.timedOut):
+                throw Failure(.timedOut, "others did not let go of the items in time")
+            case .refused(.deadlock):
+                throw Failure(
+                    .busy,
+                    "this claim would wait for somebody who waits for a claim of the same purpose")
+            case .refused(.notPrepared):
+                throw Failure(.busy, "a program that shows an item could not save it")
+            case .ended: throw Failure(.interrupted, "the domain is being unmounted")
+            case nil: throw Failure(.interrupted, "the claim was given up")
+            }
+        } catch {
+            filesystem.coordinator.release(id)
+            throw error
+        }
+        return id
+    }
+
+    /// Where the items of a claim are now. Throws `.gone` when one is no more, or the folder of a
+    /// place.
+    package func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]] {
+        try index.read { transaction throws(Failure) in try claim.paths(transaction) }
+    }
+
+    package func release(_ claim: ClaimID) { filesystem.coordinator.release(claim) }
+
+    /// Adds a presenter of an item. `events` hears everything in order, from any thread, and must
+    /// not wait; it returns whether anybody listens still.
+    package func present(
+        _ path: [FileName], purpose: Purpose?,
+        events: @escaping @Sendable (Coordinator.PresenterEvent) -> Bool
+    ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
+        let position = try lastChange()
+        let node = try await tree.node(at: path)
+        let folders = try folders(above: node)
+        let id = try filesystem.coordinator.addPresenter(
+            of: node, in: folders, purpose: purpose, handler: events)
+        hub.wake(from: position)
+        try filesystem.settlePlaces(of: [Intent(node: node, folders: folders, access: .read([]))])
+        return (id, node)
+    }
+
+    package func removePresenter(_ id: PresenterID) { filesystem.coordinator.removePresenter(id) }
+
+    package func answered(_ number: UInt64, by presenter: PresenterID, hasFailed: Bool) -> Bool {
+        filesystem.coordinator.answered(number, by: presenter, hasFailed: hasFailed)
+    }
+
+    // MARK: - Below
+
+    private func lastChange() throws(Failure) -> Int64 {
+        try index.read { transaction throws(Failure) in try transaction.lastChange() }
+    }
+
+    private func folders(above node: NodeID) throws(Failure) -> [NodeID] {
+        let folders = try index.read { transaction throws(Failure) in
+            try transaction.foldersAbove(node)
+        }
+        guard let folders else { throw Failure(.stale, "the item is gone") }
+        return folders
+    }
+
+    /// A program that opened an item before the claim may be in the middle of writing it. From now
+    /// on no other one opens it.
+    private func waitForWriters(of claim: ClaimID) async throws(Failure) {
+        guard filesystem.coordinator.mode == .wait else { return }
+        let start = clock.uptime()
+        while clock.uptime() - start < Coordination.openWriterLimit {
+            guard filesystem.coordinator.nodes(of: claim).contains(where: filesystem.isWritten)
+            else { return }
+            try? await Task.sleep(for: .milliseconds(10))
+            if Task.isCancelled { throw Failure(.interrupted, "the claim was given up") }
+        }
+    }
+}
