@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes Sources/PromiseDomain/UniformTypes.swift from the lists of utitools (https://pypi.org/project/utitools, MIT):
+"""Writes Sources/PromiseDomain/Types/UniformTypes.swift from the lists of utitools (https://pypi.org/project/utitools, MIT):
 which uniform type identifier an extension has, and what that is a kind of.
-usage: scripts/uniform-types.py FOLDER-OF-UTITOOLS > Sources/PromiseDomain/UniformTypes.swift"""
+usage: scripts/uniform-types.py FOLDER-OF-UTITOOLS > Sources/PromiseDomain/Types/UniformTypes.swift"""
 import collections
 import csv
 import json
