@@ -1,3 +1,4 @@
+import CFuse
 import CFuseTransport
 import Glibc
 import PromiseCore
