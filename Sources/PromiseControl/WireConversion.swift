@@ -56,6 +56,7 @@ extension StatusDocument {
         restarts = status.restarts
         lastEnd = status.lastEnd
         connectionSince = status.connectionSince.map { $0.wireText }
+        pausedSince = status.pausedSince.map { $0.wireText }
         nextTry = status.nextTry.map { $0.wireText }
         excluded = status.excluded
         unsentRecords = status.unsentRecords

@@ -56,6 +56,7 @@ extension Domain {
             (status.connection, status.connectionMessage) = (.failing, message)
         }
         (status.connectionSince, status.nextTry) = engine.connectionTimes
+        status.pausedSince = engine.pausedSince
         return status
     }
 }

@@ -83,6 +83,8 @@ package struct DomainStatus: Sendable {
     /// Since when it is not, and when it is tried again.
     package var connectionSince: Timestamp?
     package var nextTry: Timestamp?
+    /// Since when nothing is sent and fetched by itself, as somebody wants; nil: it is.
+    package var pausedSince: Timestamp?
     /// `device` or `io_uring`.
     package var transport: String
     /// Why the transport is the device.

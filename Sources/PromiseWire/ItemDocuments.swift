@@ -70,6 +70,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     /// Since when it is not online, and when it is tried again.
     public var connectionSince: String?
     public var nextTry: String?
+    /// Since when nothing is sent and fetched by itself, as `promisefs pause` said; missing: it is.
+    public var pausedSince: String?
     /// Documents that have unresolved versions: `promisefs conflicts` lists them.
     public var conflicts: Int?
     /// What is wrong with the settings that the domain was to have: it has those of the last time.

@@ -150,6 +150,27 @@ extension MountSuites {
             }
         }
 
+        /// > Between `promisefs pause` and `promisefs resume` nothing is sent and nothing is fetched by itself
+        @Test(.timeLimit(.minutes(2))) func whatIsPausedSendsNothingAlsoAfterTheNextMount() async throws {
+            try await MountedDomain.with(options()) { domain in
+                let said = try await domain.shell(
+                    """
+                    echo theirs > "$C/theirs"; "$P" pause "$M" > /dev/null; echo ours > "$M/ours"
+                    "$P" sync --wait "$M" 2> "$T/said" || echo "ended with $?"
+                    grep -q 'paused' "$T/said"; cat "$M/theirs"; [ ! -e "$C/ours" ]
+                    "$P" unmount "$M" 2> /dev/null || echo "ended with $?"
+                    """)
+                #expect(said.output == "ended with 7\ntheirs\nended with 7\n")
+                try await domain.remount()
+                try await domain.shell(
+                    """
+                    "$P" status "$M" | grep -q 'paused since'; not "$P" sync --wait "$M" 2> /dev/null; [ ! -e "$C/ours" ]
+                    "$P" resume "$M" | grep -q 'goes on'; "$P" sync --wait "$M"; [ "$(cat "$C/ours")" = ours ]
+                    "$P" status "$M" > "$T/status"; not grep -q 'paused' "$T/status"
+                    """)
+            }
+        }
+
         /// > What failed is kept, shown by `promisefs pending`, and repeated:
         @Test(.timeLimit(.minutes(3))) func failingUploadsAreKeptShownAndRetried() async throws {
             try await MountedDomain.with(options()) { domain in

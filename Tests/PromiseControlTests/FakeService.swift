@@ -123,6 +123,8 @@ final class FakeService: ControlService {
         return state.withLock { $0.pending }
     }
 
+    func setPaused(_ isPaused: Bool) async throws(Failure) { try note("paused \(isPaused)") }
+
     func stepPending() async throws(Failure) -> PendingWork? { nil }
 
     func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure) {

@@ -3,16 +3,23 @@ import PromiseCore
 import PromiseSystem
 import PromiseWire
 
-/// Whether the daemon answers, and its end.
+/// Whether the daemon answers, rests or goes on, and its end.
 struct LifeRoutes: Sendable {
     let routes: ControlRoutes
 
     func add(to router: Router<ControlRequestContext>) {
         let (service, blocking) = (routes.service, routes.blocking)
         router.get("v1/ping") { _, _ in Response(status: .noContent) }
+        router.post("v1/pause") { _, _ in try await setPaused(true) }
+        router.post("v1/resume") { _, _ in try await setPaused(false) }
         router.post("v1/unmount") { request, _ in try await unmount(request) }
         // Without an answer: the connection breaks when the process ends.
         router.post("v1/restart") { _, _ -> Response in throw await blocking.run { service.restart() } }
+    }
+
+    private func setPaused(_ isPaused: Bool) async throws -> Response {
+        try await routes.service.setPaused(isPaused)
+        return jsonResponse(StatusDocument(await routes.service.status()))
     }
 
     private func unmount(_ request: Request) async throws -> Response {

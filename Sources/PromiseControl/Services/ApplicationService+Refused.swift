@@ -34,6 +34,7 @@ extension ApplicationService {
     func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> PinReport { throw refused("items.pin") }
     func pending(below node: NodeID?) throws(Failure) -> [PendingWork] { throw refused("pending") }
     func excluded(below node: NodeID?) throws(Failure) -> [PendingWork] { throw refused("pending") }
+    func setPaused(_ isPaused: Bool) async throws(Failure) { throw refused("pause") }
     func stepPending() async throws(Failure) -> PendingWork? { throw refused("pending") }
 
     func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure) {

@@ -152,6 +152,10 @@ package struct DomainService: ControlService {
         try work.excluded(below: node)
     }
 
+    package func setPaused(_ isPaused: Bool) async throws(Failure) {
+        try await work.setPaused(isPaused)
+    }
+
     package func stepPending() async throws(Failure) -> PendingWork? { try await work.step() }
 
     package func synchronize(

@@ -140,6 +140,15 @@ public final class PromiseClient: Sendable {
         return document.items.first
     }
 
+    /// Nothing is sent and nothing is fetched by itself, also after the next mount, until `resume`.
+    public func pause() async throws(PromiseError) -> StatusDocument {
+        try await reply("POST", "pause", deadline: .seconds(30))
+    }
+
+    public func resume() async throws(PromiseError) -> StatusDocument {
+        try await reply("POST", "resume", deadline: .seconds(30))
+    }
+
     /// The changes after a sequence number, oldest first, a part of them at a time.
     /// `journal`: whose number that is; another one's is refused.
     public func changes(since sequence: Int64, journal: String? = nil) async throws(PromiseError) -> ChangesDocument {

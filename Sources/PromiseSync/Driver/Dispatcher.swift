@@ -16,6 +16,8 @@ final class Dispatcher: ActionPerformer {
     private var operations: [Pending.Subject: Task<Void, Never>] = [:]
     private var feeds: [Int: Task<Void, Never>] = [:]
     private var roots: [Int: Task<Void, Never>] = [:]
+    /// Those that nobody waits for, as waiters of the hydrator.
+    private var fetches: [NodeID: UInt64] = [:]
     private(set) var isShortOfRoom = false
 
     init(_ engine: SyncEngine, _ observer: any LocalTreeObserver) {
@@ -30,6 +32,7 @@ final class Dispatcher: ActionPerformer {
         case .listingFailed(let number, _): listings[number] = nil
         case .rootAnswered(let number, _): roots[number] = nil
         case .told(let operation, _): operations[operation.subject] = nil
+        case .fetchEnded(let node, _): fetches[node] = nil
         case .anchorKnown(let feed, _), .changesKnown(let feed, _), .feedFailed(let feed, _):
             feeds[feed] = nil
         default: break
@@ -48,7 +51,11 @@ final class Dispatcher: ActionPerformer {
         case .stepped(let waiter, let operation): engine.reply(waiter, operation)
         case .failFetches(let failure): engine.hydrator.failAll(failure)
         case .fetch(let node):
-            _ = engine.hydrator.hydrate(node) { [mailbox] in mailbox.post(.fetchEnded(node, $0)) }
+            fetches[node] = engine.hydrator.hydrate(node) { [mailbox] in mailbox.post(.fetchEnded(node, $0)) }
+        case .endFetch(let node):
+            guard let waiter = fetches.removeValue(forKey: node) else { return }
+            engine.hydrator.detach(waiter, from: node)
+            mailbox.post(.fetchEnded(node, .failure(Failure(.interrupted, "the domain is paused"))))
         case .releaseFetch(let node): engine.hydrator.release(node)
         case .evict(let node): engine.evictOrLog(node)
         case .makeRoom: isShortOfRoom = engine.evictIfNeeded()
@@ -61,6 +68,7 @@ final class Dispatcher: ActionPerformer {
             mailbox.post(.usedKnown(nodes))
         case .takeFreshlyUsed:
             if let used = engine.used { mailbox.post(.cameBackTo(used.takeFresh())) }
+        case .paused(let since): engine.published.withLock { $0.pausedSince = since }
         case .log(let level, let message, let reason): log(level, message, reason)
         case .uploaded(let count):
             engine.published.withLock { $0.bytesUploaded += count }

@@ -158,6 +158,7 @@ private final class Scribe: ActionPerformer {
             lines.append("reply to \(waiter.number): step \(operation?.kind.rawValue ?? "none")")
         case .failFetches(let failure): lines.append("end all fetches: \(failure.message)")
         case .fetch(let node): lines.append("fetch \(node)")
+        case .endFetch(let node): lines.append("no longer fetch \(node)")
         case .releaseFetch(let node): lines.append("give up fetching \(node)")
         case .evict(let node): lines.append("evict \(node)")
         case .makeRoom: lines.append("make room")
@@ -165,6 +166,7 @@ private final class Scribe: ActionPerformer {
         case .noteOpenWrites: lines.append("note open writes")
         case .takeUsed: lines.append("see what is used")
         case .takeFreshlyUsed: lines.append("see what is used again")
+        case .paused(let since): lines.append(since == nil ? "go on" : "pause")
         case .log(let level, let message, let reason):
             if level >= .notice {
                 lines.append("say: \(message)" + (reason.map { " (\($0))" } ?? ""))

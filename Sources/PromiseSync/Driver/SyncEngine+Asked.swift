@@ -107,6 +107,13 @@ extension SyncEngine {
     /// Who was in the way of a change has let go. From any thread.
     package func followAgain() { mailbox.post(.claimsReleased) }
 
+    /// While paused the provider is told nothing and nothing is fetched by itself, also by the next
+    /// engine; uploads of much that are under way end. Replies when the index has it. From any
+    /// thread.
+    package func setPaused(_ isPaused: Bool, reply: @escaping HydrationReply) {
+        mailbox.post(.pauseWanted(isPaused, wait(reply)))
+    }
+
     /// What the provider has not been told yet.
     package func remainder() throws(Failure) -> Remainder {
         let isLooking = published.withLock { $0.isLooking || $0.looksWanted > 0 }
@@ -133,6 +140,8 @@ extension SyncEngine {
     package var connectionTimes: (since: Timestamp?, nextTry: Timestamp?) {
         published.withLock { ($0.connectionSince, $0.nextTry) }
     }
+    /// Since when it is paused; nil: it is not.
+    package var pausedSince: Timestamp? { published.withLock { $0.pausedSince } }
     package var trouble: Failure? { published.withLock { $0.trouble } }
     /// Folders that could not be listed.
     package var folderTroubles: FolderTroubles { published.withLock { $0.folderTroubles } }

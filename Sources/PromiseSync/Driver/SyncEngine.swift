@@ -76,6 +76,7 @@ package final class SyncEngine: Sendable {
         var connection = Connection.online
         var connectionSince: Timestamp?
         var nextTry: Timestamp?
+        var pausedSince: Timestamp?
         var uploading: Set<NodeID> = []
         var runningSubjects: Set<Pending.Subject> = []
         var bytesUploaded: UInt64 = 0

@@ -32,6 +32,8 @@ enum Action {
     /// Nobody is left waiting for content that cannot come.
     case failFetches(Failure)
     case fetch(NodeID)
+    /// One that nobody waits for; it counts as interrupted.
+    case endFetch(NodeID)
     /// A fetch that has paused ends, unless somebody has the file open.
     case releaseFetch(NodeID)
     case evict(NodeID)
@@ -44,6 +46,8 @@ enum Action {
 
     // People.
 
+    /// Since when nothing is told and fetched by itself; nil: it is.
+    case paused(since: Timestamp?)
     case log(Logger.Level, Logger.Message, reason: String?)
     case uploaded(byteCount: UInt64)
 }

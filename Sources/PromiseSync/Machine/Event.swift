@@ -38,6 +38,8 @@ package enum Event {
     case everythingDue
     /// One operation is to be carried out, and then nothing more by itself.
     case stepWanted(Waiter)
+    /// Nothing is to be told, and fetched by itself, until that is taken back.
+    case pauseWanted(Bool, Waiter)
     /// A change that was made here is given up.
     case revertWanted(Pending.Subject, Waiter)
     /// Whoever was in the way of changes has let go.

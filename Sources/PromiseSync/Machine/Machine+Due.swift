@@ -59,10 +59,10 @@ extension Machine {
             candidates.append(Machine.roomInterval)
         }
         guard memory.connection.isOnline else { return candidates.min() }
-        if let next = memory.fetches.nextPass {
+        if let next = memory.fetches.nextPass, memory.operations.pausedSince == nil {
             candidates.append(max(next - now.uptime, .milliseconds(1)))
         }
-        if !memory.operations.stepping.isHolding,
+        if !memory.operations.isHeld,
             memory.operations.occupiedCount < facts.configuration.operationsMax,
             let due = try transaction.nextPendingDue()
         {

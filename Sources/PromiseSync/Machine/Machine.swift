@@ -45,7 +45,7 @@ struct Machine {
             .used, .roomDue:
             try handleContent(event, &turn, transaction)
         case .started, .stopping, .folderAdopted, .lookWanted, .draining, .hurried, .everythingDue,
-            .dueNow, .stepWanted, .revertWanted:
+            .dueNow, .stepWanted, .pauseWanted, .revertWanted:
             try handleWish(event, &turn, transaction)
         }
         return turn.allActions()
@@ -168,6 +168,7 @@ struct Machine {
                 Connecting.lost("the provider could not be reached at the start", &turn)
             }
             turn.lookForPinned()
+            try Pausing.started(&turn, transaction)
             try Listings.everything(beforeTelling: true, &turn, transaction)
             // What another storage tells is not to be followed, and only a root that came says which
             // one it is.
@@ -175,6 +176,8 @@ struct Machine {
         case .stopping: stop(&turn)
         case .folderAdopted(let folder): turn.noteMade(folder)
         case .stepWanted(let waiter): try Stepping.wanted(waiter, &turn, transaction)
+        case .pauseWanted(let isPaused, let waiter):
+            try Pausing.wanted(isPaused, waiter, &turn, transaction)
         case .revertWanted(let subject, let waiter): try Reverting.wanted(subject, waiter, &turn, transaction)
         case .lookWanted(let everything):
             Stepping.end(&turn)

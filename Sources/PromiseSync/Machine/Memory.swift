@@ -127,6 +127,9 @@ struct OperationMemory {
     /// Files whose content a program waits to be sent.
     var hurried: Set<NodeID> = []
     var stepping = Stepping.State()
+    /// Since when nothing is told by itself; nil: it is.
+    var pausedSince: Timestamp?
+    var isHeld: Bool { pausedSince != nil || stepping.isHolding }
 
     /// An operation under way changes this place at the provider.
     func isBusy(_ place: ItemPlace) -> Bool {
@@ -142,11 +145,10 @@ struct OperationMemory {
     /// Of the places for operations. What is small takes round trips; of what is large a few fill
     /// any line.
     var occupiedCount: Int {
-        running.values.reduce(0) { $0 + ($1.byteCount > OperationMemory.largeByteCount ? 2 : 1) }
+        running.values.reduce(0) { $0 + ($1.isLarge ? 2 : 1) }
     }
 
-    private static let largeByteCount: UInt64 = 1 << 20
-    var hasLarge: Bool { running.values.contains { $0.byteCount > OperationMemory.largeByteCount } }
+    var hasLarge: Bool { running.values.contains { $0.isLarge } }
 
     /// An operation on the item, or in its place, is under way or ended after `count` others had.
     func isNewer(_ item: Item, in folder: ItemIdentifier, than count: Int) -> Bool {

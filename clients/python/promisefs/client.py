@@ -159,6 +159,13 @@ class Domain(Coordination):
         """Ends one access that resolving a bookmark has started; returns how many are left."""
         return self._call("POST", f"scopes/{scope}/stop", {})["remaining"]
 
+    def pause(self):
+        """Nothing is sent and nothing is fetched by itself, also after the next mount, until `resume`."""
+        return self._call("POST", "pause")
+
+    def resume(self):
+        return self._call("POST", "resume")
+
     def pending(self, path=None):
         return self._call("GET", "pending" + ("" if path is None else "?path=" + _wire(path)))["items"]
 

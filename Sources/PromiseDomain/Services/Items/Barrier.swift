@@ -19,6 +19,8 @@ struct Barrier {
     /// How long a look may take that nobody gave a time for. It goes on by itself.
     private static let lookPatience = Duration.seconds(60)
 
+    private static let paused = Failure(.busy, "the domain is paused; go on by: promisefs resume")
+
     /// Throws what stands in the way: `.offline`, `.refused`, `.timedOut`, or why the oldest work
     /// cannot be done. Whoever waits for no more than a look is never told that there was one when
     /// there was none.
@@ -58,6 +60,7 @@ struct Barrier {
             let left = work.count
             lookTime = clock.uptime() - now
             if left == 0 && !remainder.isLooking { return try throwUnlisted() }
+            if left > 0, engine.pausedSince != nil, !work.isRunning { throw Barrier.paused }
             if left > 0 && work.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
                 throw try obstacle(of: work) ?? Failure(.refused, "the provider refuses it")
             }

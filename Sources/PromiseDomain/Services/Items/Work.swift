@@ -119,6 +119,15 @@ package struct Work: Sendable {
         return try result.get().map { PendingWork($0, at: clock.now()) }
     }
 
+    /// While paused the provider is told nothing and nothing is fetched by itself, also after the
+    /// next mount. Returns when that is kept.
+    package func setPaused(_ isPaused: Bool) async throws(Failure) {
+        let result: Result<Void, Failure> = await withCheckedContinuation { continuation in
+            engine.setPaused(isPaused) { continuation.resume(returning: $0) }
+        }
+        try result.get()
+    }
+
     // MARK: Barriers
 
     /// Looks at the provider now; with `wait`, returns when nothing is pending below `node`, or

@@ -5,6 +5,7 @@ import PromiseIndex
 /// Fetching what no program waits for.
 enum Fetching {
     static func due(_ turn: inout Turn, _ transaction: borrowing Transaction) throws(Failure) {
+        if turn.memory.operations.pausedSince != nil { return }
         var fetches = turn.memory.fetches
         let nodes = try fetches.next(at: turn.now.uptime) { (after, limit) throws(Failure) in
             try transaction.pinnedPlaceholders(after: after, limit: limit)
@@ -20,7 +21,7 @@ enum Fetching {
                 switch failure.code {
                 // Gone, or replaced: the index names it again if it is still to be fetched.
                 case .stale: .done
-                case .offline: .interrupted
+                case .offline, .interrupted: .interrupted
                 default: .failed
                 }
             turn.log(.debug, "a file was not fetched", reason: failure.message)

@@ -32,6 +32,8 @@ package struct Operation: Sendable {
     /// The places at the provider that it changes.
     var places: [ItemPlace]
     var byteCount: UInt64
+    /// Of what is small a call takes round trips; of what is large it takes as long as the bytes do.
+    var isLarge: Bool { byteCount > 1 << 20 }
     /// What the index has of it until it is answered; nil for what leaves nothing to be recognised.
     var sent: SentID?
     /// What is sent is to be known again: by its digest, where the store tells no times.

@@ -54,7 +54,7 @@ enum Telling {
 
     /// There is room for one more.
     private static func mayTell(_ turn: Turn) -> Bool {
-        if turn.memory.operations.stepping.isHolding { return false }
+        if turn.memory.operations.isHeld { return false }
         return turn.memory.operations.occupiedCount
             < (isBusy(turn) ? 1 : turn.facts.configuration.operationsMax)
     }
