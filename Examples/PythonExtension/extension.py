@@ -374,7 +374,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.answer(200, {"capabilities": [
                         "stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push", "ranges",
                         "metadata", "quota", "links", "thumbnails", "picker-pages", "private-objects",
-                        "persistent-identifiers"]})
+                        "persistent-identifiers", "release"]})
                 case ["GET", "root"]:
                     self.answer(200, shelf.item("1"))
                 case ["GET", "items", identifier]:
@@ -385,6 +385,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.send_content(shelf.open_content(identifier, query.get("version")))
                 case ["GET", "items", identifier, "thumbnail"]:
                     self.send_content(shelf.open_thumbnail(identifier, query.get("version")))
+                case ["POST", "items", identifier, "release"]:
+                    # What it serves is a file already: nothing was held ready.
+                    self.answer(204, None)
                 case ["GET", "items", identifier, "persistent-identifier"]:
                     self.answer(200, shelf.mark(identifier))
                 case ["GET", "persistent-identifiers", persistent]:

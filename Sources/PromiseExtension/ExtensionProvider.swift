@@ -31,7 +31,7 @@ package final class ExtensionProvider: Provider, Sendable {
     /// What an extension may declare; the rest is for providers that are part of this program.
     private static let allowed: Capabilities = [
         .stableIdentifiers, .atomicRename, .conditionalWrite, .changeFeed, .changePush, .ranges, .metadata, .quota, .links,
-        .thumbnails, .placeIdentifiers, .pickerPages, .privateObjects, .persistentIdentifiers,
+        .thumbnails, .placeIdentifiers, .pickerPages, .privateObjects, .persistentIdentifiers, .release,
     ]
     /// What is told by identifiers, which items of places do not have.
     private static let needsIdentifiers: Capabilities = [
@@ -152,6 +152,13 @@ package final class ExtensionProvider: Provider, Sendable {
         guard capabilities.contains(.quota) else { return nil }
         let document = try await client.exchange(.GET, "quota", as: ExtensionQuotaDocument.self)
         return Quota(total: document.total, available: min(document.available, document.total))
+    }
+
+    package func contentsReleased(
+        of reference: ItemReference, version: ContentVersion
+    ) async throws(ProviderError) {
+        let query = "version=\(PercentText.encoded(version.rawValue))"
+        try await client.send(.POST, "\(path(reference))/release?\(query)")
     }
 
     // MARK: Thumbnails

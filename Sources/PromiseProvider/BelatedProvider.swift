@@ -127,6 +127,12 @@ package final class BelatedProvider: Provider {
         try await provider().pickerPage(mode: mode)
     }
 
+    package func contentsReleased(
+        of reference: ItemReference, version: ContentVersion
+    ) async throws(ProviderError) {
+        try await provider().contentsReleased(of: reference, version: version)
+    }
+
     package func persistentIdentifier(
         of reference: ItemReference
     ) async throws(ProviderError) -> String? {

@@ -180,6 +180,13 @@ package final class FaultyProvider: Provider {
         return try await wrapped.pickerPage(mode: mode)
     }
 
+    package func contentsReleased(
+        of reference: ItemReference, version: ContentVersion
+    ) async throws(ProviderError) {
+        try await gate(.contentsReleased)
+        try await wrapped.contentsReleased(of: reference, version: version)
+    }
+
     package func persistentIdentifier(
         of reference: ItemReference
     ) async throws(ProviderError) -> String? {

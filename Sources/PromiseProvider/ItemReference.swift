@@ -151,6 +151,9 @@ package struct Capabilities: OptionSet, Sendable {
     /// Items have names that last longer than their identifiers: see `persistentIdentifier(of:)`.
     package static let persistentIdentifiers = Capabilities(rawValue: 1 << 21)
 
+    /// Wants to know what is not kept here any more: see `contentsReleased`.
+    package static let release = Capabilities(rawValue: 1 << 22)
+
     package static let names: [(Capabilities, String)] = [
         (.stableIdentifiers, "stable-identifiers"), (.atomicRename, "atomic-rename"),
         (.conditionalWrite, "conditional-write"), (.changeFeed, "change-feed"), (.changePush, "change-push"),
@@ -158,7 +161,7 @@ package struct Capabilities: OptionSet, Sendable {
         (.quota, "quota"), (.serverSideCopy, "server-side-copy"), (.links, "links"),
         (.placeIdentifiers, "place-identifiers"), (.thumbnails, "thumbnails"),
         (.privateObjects, "private-objects"), (.pickerPages, "picker-pages"),
-        (.persistentIdentifiers, "persistent-identifiers"),
+        (.persistentIdentifiers, "persistent-identifiers"), (.release, "release"),
     ]
 
     /// For people and for reports, in a fixed order.

@@ -153,6 +153,13 @@ package final class LateProvider: Provider {
         return try await wrapped.pickerPage(mode: mode)
     }
 
+    package func contentsReleased(
+        of reference: ItemReference, version: ContentVersion
+    ) async throws(ProviderError) {
+        try await wait()
+        try await wrapped.contentsReleased(of: reference, version: version)
+    }
+
     package func persistentIdentifier(
         of reference: ItemReference
     ) async throws(ProviderError) -> String? {

@@ -79,6 +79,10 @@ package protocol Provider: Sendable {
     /// Removing what is gone already is done.
     func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError)
 
+    /// This machine keeps that version's content no longer, so what was held ready for it may go. A courtesy: it may come late
+    /// or not at all, and the content may be fetched again at once. Only with the capability `release`.
+    func contentsReleased(of reference: ItemReference, version: ContentVersion) async throws(ProviderError)
+
     /// A picture of an item's version, PNG or JPEG, of at most `size` pixels a side where there is a choice; nil when there is
     /// none of that version.
     func fetchThumbnail(
@@ -133,6 +137,7 @@ package struct EarlierVersion: Hashable, Sendable {
 extension Provider {
     package func letGo() async {}
     package func greet() async throws(ProviderError) { try await connect() }
+    package func contentsReleased(of reference: ItemReference, version: ContentVersion) async throws(ProviderError) {}
     package func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] { [] }
     package func fetchContents(
         of reference: ItemReference, earlier: EarlierVersion, into sink: any ContentSink

@@ -2,6 +2,7 @@ import Logging
 import PromiseContent
 package import PromiseCore
 import PromiseIndex
+import PromiseProvider
 import PromiseSystem
 
 // Giving back disk that content takes, of content the provider has.
@@ -52,6 +53,7 @@ extension SyncEngine {
         guard let entry = try sentName(of: node, entries, transaction)
         else { return .kept(.unsent) }
         let freed = node.localBytes
+        try noteReleased(entry, node.version, &notices, transaction)
         notices.removedContent.append((id, node.generation))
         notices.discarded.append(id)
         notices.nodes.append((id, true))
@@ -63,6 +65,17 @@ extension SyncEngine {
         try transaction.update(node)
         try transaction.record(.content, node: id, parent: entry.parent, name: entry.name)
         return .evicted(freed)
+    }
+
+    private func noteReleased(
+        _ entry: Entry, _ version: ContentVersion?, _ notices: inout Notices,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard provider.capabilities.contains(.release), let version,
+            let identifier = entry.identifier,
+            let item = try reference(to: identifier, transaction)
+        else { return }
+        notices.released.append((item, version))
     }
 
     /// The name whose item has the version that is here; nil unless every name's item was sent the content,

@@ -110,6 +110,7 @@ package final class SyncEngine: Sendable {
     package let used: UsedNodes?
     /// Whoever makes the index forget a content file gives it to this.
     package let remover: ContentRemover
+    private let releases: ReleaseNotices
     private let roomPool: BlockingPool
     /// Reads what is digested.
     let diskPool: BlockingPool
@@ -146,6 +147,7 @@ package final class SyncEngine: Sendable {
         roomPool = workers.makePool("room", 1)
         diskPool = workers.makePool("digests", 1)
         executor = workers.executor
+        releases = ReleaseNotices(provider, executor: workers.executor)
         self.configuration = configuration
         self.logger = logger
         let answers = AnswerWatch(mailbox, clock)
@@ -245,6 +247,7 @@ package final class SyncEngine: Sendable {
         for node in notices.discarded {
             hydrator.discard(node, because: Failure(.stale, "the provider has another version now"))
         }
+        for (item, version) in notices.released { releases.note(item, version) }
         for node in notices.startedAgain { hydrator.startAgain(node) }
         if !notices.replaced.isEmpty { observer.nodesReplaced(notices.replaced) }
         for (node, generation) in notices.removedContent { remover.remove(node, generation) }

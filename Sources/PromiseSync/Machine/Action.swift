@@ -59,6 +59,8 @@ struct Notices {
     var removedContent: [(node: NodeID, generation: Generation)] = []
     var hydrate: [NodeID] = []
     var discarded: [NodeID] = []
+    /// Content that is not here any more, of versions that the provider has.
+    var released: [(item: ItemReference, version: ContentVersion)] = []
     /// They show another version: what is on its way is of the one before.
     var startedAgain: [NodeID] = []
     /// Documents that are other nodes now.
@@ -68,7 +70,7 @@ struct Notices {
 
     var isEmpty: Bool {
         entries.isEmpty && nodes.isEmpty && removedContent.isEmpty && hydrate.isEmpty
-            && discarded.isEmpty && startedAgain.isEmpty
+            && discarded.isEmpty && released.isEmpty && startedAgain.isEmpty
             && replaced.isEmpty && tree.isEmpty
     }
 }
