@@ -58,7 +58,7 @@ import Testing
 
     /// What hardly ever comes together by chance, in stories of a few steps whose end is certain.
     @Test(.timeLimit(.minutes(10))) func situationsEndAsTheyMust() async throws {
-        let run = try await simulate(["--situations", "--seed", "10000", "--schedules", "150"])
+        let run = try await simulate(["--situations", "--seed", "10000", "--schedules", "100"])
         #expect(run.status == 0, "\(run.output)")
     }
 
@@ -129,13 +129,13 @@ import Testing
 
     /// Two fetched files exchanged their names, the store was told of one of them, and the power failed.
     @Test(.timeLimit(.minutes(5))) func theOnlyCopyOfAContentIsOnTheDiskBeforeTheStoreLosesIt() async throws {
-        let run = try await simulate(["--situation", "exchangeBeforePowerCut", "--seed", "1", "--schedules", "60"])
+        let run = try await simulate(["--situation", "exchangeBeforePowerCut", "--seed", "1", "--schedules", "40"])
         #expect(run.status == 0, "\(run.output)")
     }
 
     /// Content that had not reached the disk was trusted, as the daemon before had ended in order.
     @Test(.timeLimit(.minutes(5))) func whatIsTrustedAfterAnOrderlyEndIsOnTheDisk() async throws {
-        let run = try await simulate(["--situation", "endBeforePowerCut", "--seed", "1", "--schedules", "60"])
+        let run = try await simulate(["--situation", "endBeforePowerCut", "--seed", "1", "--schedules", "40"])
         #expect(run.status == 0, "\(run.output)")
     }
 
@@ -154,7 +154,7 @@ import Testing
 
     @Test(.timeLimit(.minutes(10))) func strangersAtTheStoreLoseNothing() async throws {
         for store in ["0", "3", "8", "9"] {
-            let run = try await simulate(["--strangers", "--store", store, "--seed", "10000", "--schedules", "15"])
+            let run = try await simulate(["--strangers", "--store", store, "--seed", "10000", "--schedules", "10"])
             #expect(run.status == 0, "\(run.output)")
         }
     }
@@ -174,7 +174,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(10))) func manyCallsDoWhatATreeInMemoryDoes() async throws {
-        let run = try await simulate(["--model", "100", "--seed", "1000", "--schedules", "100"])
+        let run = try await simulate(["--model", "100", "--seed", "1000", "--schedules", "70"])
         #expect(run.status == 0, "\(run.output)")
     }
 
@@ -203,7 +203,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(10))) func manySchedulesEndWithNothingLost() async throws {
-        let count = ProcessInfo.processInfo.environment["PROMISEFS_SCHEDULES"] ?? "300"
+        let count = ProcessInfo.processInfo.environment["PROMISEFS_SCHEDULES"] ?? "200"
         let run = try await simulate(["--seed", "10000", "--schedules", count])
         #expect(run.status == 0, "\(run.output)")
     }
