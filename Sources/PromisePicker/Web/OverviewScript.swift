@@ -34,6 +34,7 @@ enum OverviewScript {
             if (!status) continue;
             if (status.connection !== 'online') add(status.connectionMessage || status.connection,
               'Changes wait here until the provider answers: promisefs doctor');
+            if (status.pausedSince) add('Paused: nothing is sent', `promisefs resume ${domain.name}`);
             for (const work of domain.pending) if (work.error) add(`${work.path}: ${work.error}`,
               'It is tried again: promisefs pending');
             const count = status.conflicts;

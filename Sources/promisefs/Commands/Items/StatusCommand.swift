@@ -159,10 +159,10 @@ struct StatusCommand: AsyncParsableCommand {
         if let since = status.connectionSince, since.count > 19 {
             text += " since \(since.prefix(10)) \(since.dropFirst(11).prefix(8)) UTC"
         }
+        if let next = status.nextTry, next.count > 19 { text += ", next try at \(next.dropFirst(11).prefix(8))" }
         if let since = status.pausedSince, since.count > 19 {
             text += ", paused since \(since.prefix(10)) \(since.dropFirst(11).prefix(8)) UTC"
         }
-        if let next = status.nextTry, next.count > 19 { text += ", next try at \(next.dropFirst(11).prefix(8))" }
         return text
     }
 
