@@ -37,6 +37,7 @@ package struct ReplyContent: Sendable {
         into sink: any ContentSink, verifiedBy digest: ContentDigest?, pool: BlockingPool, server: String, isCertain: Bool = true
     ) async throws(ProviderError) {
         let start = try start()
+        try checkForm(known: sink.size)
         let verifying = digest.map { VerifyingSink(sink, $0) }
         let isSmall = (range?.count ?? size).map { $0 <= ReplyContent.smallMax } ?? false
         do {
@@ -97,6 +98,21 @@ package struct ReplyContent: Sendable {
         guard let range, let start = ReplyContent.start(response.headers.first(name: "Content-Range")), start == range.lower
         else { throw ProviderError(.retry, "\(what): the server sends another range than it was asked for") }
         return start
+    }
+
+    /// Throws where the body has another form than the content of `known` bytes: compressed on its
+    /// way, which nobody asked for, or another state of it. A range cut out of that has the right
+    /// length. What is stored compressed is said to be so, too, and has the size that is known.
+    private func checkForm(known: UInt64?) throws(ProviderError) {
+        guard let known else { return }
+        let coding = response.headers.first(name: "Content-Encoding")?.lowercased() ?? "identity"
+        let told = ReplyContent.wholeSize(response)
+        guard coding == "identity" || told == known else {
+            throw ProviderError(
+                .permanent, "\(what): the server sends it compressed, which nobody asked for")
+        }
+        guard !isPart, let told, told != known else { return }
+        throw ProviderError(.retry, "\(what): the server sends \(told) bytes for \(known)")
     }
 
     private func check(end: UInt64) throws(ProviderError) {

@@ -98,6 +98,52 @@ struct ServerFaultTests {
         }
     }
 
+    /// The bytes of a range were cut out of the compressed ones, which are no fewer of what cannot be
+    /// compressed.
+    @Test(arguments: [nil, ByteRange(1, 3)] as [ByteRange?])
+    func whatIsCompressedOnItsWayIsNotTakenForTheContent(range: ByteRange?) async throws {
+        let script: ScriptedServer.Script = { request in
+            guard request.head.lowercased().contains("accept-encoding: identity") else { return reply("400 No", [], "") }
+            return "HTTP/1.1 200 OK\r\nETag: W/\"1\"\r\nContent-Encoding: gzip\r\n"
+                + "Connection: close\r\n\r\ncompressed text"
+        }
+        try await withProvider(script) { provider, _ in
+            let sink = SizedSink(size: 4)
+            let found = await error {
+                try await provider.fetchContents(
+                    of: file, version: ContentVersion("1"), range: range, into: sink)
+            }
+            #expect(found?.code == .permanent && found?.message.contains("compressed") == true)
+            #expect(sink.wrapped.bytes.isEmpty)
+        }
+    }
+
+    /// A server may say of what is stored compressed that it is so (Apache, of `a.tar.gz`).
+    @Test(arguments: [nil, ByteRange(1, 3)] as [ByteRange?])
+    func whatIsStoredCompressedIsTheContent(range: ByteRange?) async throws {
+        let script: ScriptedServer.Script = { _ in
+            reply("200 OK", ["ETag: \"1\"", "Content-Encoding: x-gzip"], "text")
+        }
+        try await withProvider(script) { provider, _ in
+            let sink = SizedSink(size: 4)
+            try await provider.fetchContents(
+                of: file, version: ContentVersion("1"), range: range, into: sink)
+            let part = Array("text".utf8)[(range.map { 1..<Int($0.upper) } ?? 0..<4)]
+            #expect(sink.wrapped.bytes.suffix(part.count) == part)
+        }
+    }
+
+    @Test func aRangeIsNotCutOutOfABodyOfAnotherSize() async throws {
+        try await withProvider({ _ in reply("200 OK", ["ETag: \"1\""], "another text") }) { provider, _ in
+            let sink = SizedSink(size: 4)
+            let found = await error {
+                try await provider.fetchContents(
+                    of: file, version: ContentVersion("1"), range: ByteRange(1, 3), into: sink)
+            }
+            #expect(found?.code == .retry && sink.wrapped.bytes.isEmpty)
+        }
+    }
+
     @Test func anotherRangeThanAskedForIsNotBelieved() async throws {
         let script: ScriptedServer.Script = { _ in
             reply("206 Partial Content", ["ETag: \"1\"", "Content-Range: bytes 0-1/4"], "te")
@@ -308,5 +354,21 @@ struct ServerFaultTests {
             let found = await error { try await provider.connect() }
             #expect(found?.code == .permanent && found?.message.contains("not a WebDAV folder") == true)
         }
+    }
+}
+
+/// Knows how large the content is.
+private struct SizedSink: ContentSink {
+    let wrapped = ConformanceSink()
+    let size: UInt64?
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(ProviderError) {
+        try wrapped.write(bytes, at: offset)
+    }
+
+    func copy(
+        from descriptor: Int32, at sourceOffset: UInt64, to offset: UInt64, count: UInt64
+    ) throws(ProviderError) -> UInt64 {
+        try wrapped.copy(from: descriptor, at: sourceOffset, to: offset, count: count)
     }
 }

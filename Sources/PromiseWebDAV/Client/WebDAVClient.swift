@@ -167,6 +167,8 @@ final class WebDAVClient: Sendable {
         _ body: RequestBody?, _ timeout: Duration?
     ) async throws(ProviderError) -> HTTPClientResponse {
         var headers = headers
+        // To say nothing is to allow everything (RFC 9110, section 12.5.3).
+        headers.replaceOrAdd(name: "Accept-Encoding", value: "identity")
         if let authorization { headers.replaceOrAdd(name: "Authorization", value: authorization) }
         if let cookie { headers.replaceOrAdd(name: "Cookie", value: cookie) }
         let response = try await transport.send(
