@@ -32,8 +32,13 @@ package struct HTTPReply: Sendable {
 
 /// How slowly a body may come. Silence is ended by the client; what drips would hold its caller for ever.
 package enum Pace {
-    /// Ten minutes are free, then a second for each 1000 bytes.
-    package static func isKept(_ byteCount: Int, after time: Duration) -> Bool { time < .seconds(600 + byteCount / 1000) }
+    /// Ten minutes are free, then a second for each 1000 bytes. Of a reply that only says how
+    /// something went, or that something is there, it is a minute: work waits for it.
+    package static func isKept(
+        _ byteCount: Int, after time: Duration, isShort: Bool = false
+    ) -> Bool {
+        time < .seconds((isShort ? 60 : 600) + byteCount / 1000)
+    }
 }
 
 /// Kept-alive connections to one server, all on one event loop. Sends one request at a time as it is told, and gives failures of
@@ -166,7 +171,7 @@ package final class HTTPTransport: Sendable {
         var data = Data()
         let isShort = isShort ?? ![.GET, .PROPFIND, .REPORT].contains(method)
         let countMax = isShort ? HTTPReply.shortByteCountMax : HTTPReply.wholeByteCountMax
-        try await read(response, method) { (part) throws(ProviderError) in
+        try await read(response, method, isShort: isShort) { (part) throws(ProviderError) in
             guard data.count + part.readableBytes <= countMax else {
                 throw ProviderError(
                     .permanent, "the server's answer to \(method) is longer than \(countMax >> 20) MiB")
@@ -179,13 +184,16 @@ package final class HTTPTransport: Sendable {
 
     /// Hands on what is left of a reply as it comes, until `take` returns false.
     package func read(
-        _ response: HTTPClientResponse, _ method: HTTPMethod, _ take: (ByteBuffer) async throws(ProviderError) -> Bool
+        _ response: HTTPClientResponse, _ method: HTTPMethod, isShort: Bool = false,
+        _ take: (ByteBuffer) async throws(ProviderError) -> Bool
     ) async throws(ProviderError) {
         let start = clock.uptime()
         var count = 0
         do {
             for try await part in response.body {
-                guard Pace.isKept(count, after: clock.uptime() - start) else { throw HTTPClientError.deadlineExceeded }
+                guard Pace.isKept(count, after: clock.uptime() - start, isShort: isShort) else {
+                    throw HTTPClientError.deadlineExceeded
+                }
                 count += part.readableBytes
                 guard count <= HTTPReply.byteCountMax else {
                     throw ProviderError(.permanent, "the server's answer to \(method) is longer than 1 GiB")
