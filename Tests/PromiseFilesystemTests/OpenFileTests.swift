@@ -1,4 +1,5 @@
 import PromiseCore
+import PromiseFilesystem
 import PromiseIndex
 import PromiseProvider
 import PromiseSystem
@@ -56,6 +57,26 @@ import Testing
             #expect(try await texts(domain) == ["mine!", "theirs"])
             let names = try await domain.tree().filter { $0.contains("conflict") }
             #expect(names.count == 1, "the document that took the name keeps it: \(names)")
+        }
+    }
+
+    /// Its time was all that told of it: programs that keep a file's time, and backups that give it
+    /// back after they have read, while another program writes.
+    @Test(arguments: [false, true])
+    func whatWasWrittenBeforeTheFileWasGivenATimeIsSent(isAnotherTime: Bool) async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("start", to: ["file"])
+            try await domain.expectBothSidesTheSame("before")
+            let before = try await domain.node(at: ["file"]).modificationTime
+            // A write so soon after the one before could not be told from it.
+            try await Task.sleep(for: .milliseconds(30))
+            let file = try await domain.open(["file"])
+            try await domain.write("mine!", to: file)
+            try await domain.give(isAnotherTime ? before.advanced(by: .seconds(-60)) : before, to: file)
+            domain.close(file)
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree() == ["file=mine!"])
         }
     }
 

@@ -257,6 +257,15 @@ final class SimulatedDomain: Sendable {
         }
     }
 
+    /// As futimens(2).
+    func give(_ time: Timestamp, to file: OpenFile) async throws {
+        let changes = AttributeChanges(modificationTime: .at(time))
+        _ = try await call {
+            filesystem.setAttributes(
+                of: file.node, handle: file.handle, changes, caller: caller, reply: $0)
+        }
+    }
+
     /// As fsync(2).
     func synchronize(_ file: OpenFile) async throws {
         _ = try await call { (reply: @escaping Reply<Void>) in

@@ -306,6 +306,8 @@ final class OpenTable: Sendable {
         state.withLock { $0.nodes[node].flatMap { $0.isFileReadOnly ? nil : $0.writeFile } }
     }
     func writingSince(_ node: NodeID) -> Timestamp? { state.withLock { $0.nodes[node]?.writingSince } }
+    /// A time that was given to the file hides its writes: whether there are more is doubtful at its last close.
+    func doubtWriting(_ node: NodeID) { state.withLock { $0.nodes[node]?.writingSince = nil } }
     /// Nodes that are written to, and those whose last writes could not be noted yet.
     var writtenNodes: [NodeID] { state.withLock { $0.nodes.filter { $0.value.writeFile != nil }.map(\.key) } }
     var handleCount: Int { state.withLock { $0.handles.count } }

@@ -108,6 +108,8 @@ extension FileSystem {
         _ id: NodeID, _ changes: AttributeChanges, by caller: Caller
     ) throws(Failure) -> AttributesReply {
         let answer: AttributesReply = try index.write { transaction throws(Failure) in
+            // The time that tells what was written is about to be another one.
+            if changes.modificationTime != nil { try noteOpenWrites(of: id, countsDoubtful: true, transaction) }
             guard var node = try transaction.node(id) else {
                 throw Failure(.stale, "the file is gone")
             }

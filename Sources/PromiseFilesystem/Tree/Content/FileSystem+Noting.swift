@@ -28,22 +28,14 @@ extension FileSystem {
             // must be noted also on a full disk.
             try index.writeFreeing { transaction throws(Failure) in
                 guard let file = opens.writeFile(of: id) ?? ended, var node = try transaction.node(id) else { return }
-                let since = opens.writingSince(id)
-                let status: FileStatus
-                do throws(SystemError) {
-                    status = try FileStatus.of(descriptor: file.number, label: "filesystem.note")
-                } catch {
-                    throw Failure(error)
-                }
+                let found = try WrittenFile(file, since: opens.writingSince(id), label: "filesystem.note")
                 let isStillWritten = !isClosing || opens.mayBeWritten(id)
-                let isDoubtful = since.map { $0.nanoseconds(since: node.modificationTime) < 20_000_000 } ?? true
                 let isVisible = node.content == .whole
-                let hasMoved = status.modificationTime != node.modificationTime
                 let isEdited =
                     isVisible
-                    && (isCertain || status.size != node.size || hasMoved || isDoubtful && countsDoubtful)
-                hasMovedTimesAlone = isVisible && status.size == node.size && hasMoved
-                if isEdited { node.take(status) }
+                    && (isCertain || found.hasMoved(from: node) || countsDoubtful && found.isDoubtful(of: node))
+                hasMovedTimesAlone = isVisible && found.status.size == node.size && found.hasMoved(from: node)
+                if isEdited { node.take(found.status) }
                 node.isOpenForWriting = isStillWritten
                 try transaction.update(node)
                 if !isStillWritten {

@@ -10,15 +10,16 @@ import PromiseSystem
 
 extension FileSystem {
     package func noteOpenWrites(of id: NodeID, _ transaction: borrowing Transaction) throws(Failure) {
+        try noteOpenWrites(of: id, countsDoubtful: false, transaction)
+    }
+
+    func noteOpenWrites(of id: NodeID, countsDoubtful: Bool, _ transaction: borrowing Transaction) throws(Failure) {
         guard let file = opens.writeFile(of: id), var node = try transaction.node(id), node.content == .whole else { return }
-        let status: FileStatus
-        do throws(SystemError) {
-            status = try FileStatus.of(descriptor: file.number, label: "filesystem.look")
-        } catch {
-            throw Failure(error)
-        }
-        guard status.size != node.size || status.modificationTime != node.modificationTime else { return }
-        node.take(status)
+        let found = try WrittenFile(file, since: opens.writingSince(id), label: "filesystem.look")
+        guard found.hasMoved(from: node) || countsDoubtful && found.isDoubtful(of: node) else { return }
+        node.take(found.status)
+        // A page that is mapped moves no time when it is written to again.
+        if countsDoubtful { opens.doubtWriting(id) }
         try transaction.update(node)
         guard node.linkCount > 0 else { return }
         try markPending(namesOf: id, transaction)
