@@ -48,6 +48,24 @@ struct S3FaultTests {
         }
     }
 
+    /// What came of one was remembered as all of it, for as long as nobody wrote a new one.
+    @Test func aPrivateObjectThatBrokeOffIsReadAgain() async throws {
+        let isBroken = Mutex(true)
+        let script: ScriptedServer.Script = { request in
+            guard request.method == "GET", isBroken.withLock({ $0 }) else {
+                return reply("200 OK", ["ETag: \"1\"", "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"], "text")
+            }
+            return "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nConnection: close\r\n\r\nte"
+        }
+        try await withProvider(script) { provider, _ in
+            let objects = try #require(provider.privateObjects)
+            let name = try #require(PrivateName(.checks, "one"))
+            #expect(await error { _ = try await objects.read(name) }?.code == .retry)
+            isBroken.withLock { $0 = false }
+            #expect(try await objects.read(name)?.bytes == Array("text".utf8))
+        }
+    }
+
     /// A bucket keeps versions: who has read a part of one reads the rest of the same one, also when the object is gone.
     @Test(arguments: [true, false]) func whoHasBegunToReadAVersionGoesOn(isReplaced: Bool) async throws {
         let isOld = Mutex(false)

@@ -148,6 +148,22 @@ struct FirstMeetingTests {
         }
     }
 
+    /// What came of one was remembered as all of it, for as long as nobody wrote a new one.
+    @Test func aPrivateObjectThatBrokeOffIsReadAgain() async throws {
+        let isBroken = Mutex(true)
+        let answer: @Sendable (ScriptedServer.Request) -> String? = { request in
+            guard request.method == "GET", isBroken.withLock({ $0 }) else { return nil }
+            return "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nte"
+        }
+        try await withServer(.none, ["/.promisefs/checks/one": "text"], answer: answer) { met in
+            let objects = try #require(met.provider.privateObjects)
+            let name = try #require(PrivateName(.checks, "one"))
+            await #expect(throws: ProviderError.self) { _ = try await objects.read(name) }
+            isBroken.withLock { $0 = false }
+            #expect(try await objects.read(name)?.bytes == Array("text".utf8))
+        }
+    }
+
     /// Nothing of the kind can be written there; that is known when it was tried.
     @Test func privateObjectsAreOfferedUntilItIsKnownThatThereAreNone() async throws {
         try await withServer { met in

@@ -16,6 +16,11 @@ struct S3PrivateObjects: PrivateObjects {
         if reply.status == 404 { return nil }
         guard reply.isSuccess else { throw provider.client.refusal(reply).error(what) }
         let tag = EntityTag.opaque(reply.header("ETag") ?? "")
+        // A body without a length that broke off looks whole, and would be remembered so.
+        guard reply.body.count == found.size || !tag.isEmpty && tag != found.tag else {
+            let counts = "\(reply.body.count) bytes for \(found.size)"
+            throw ProviderError(.retry, "\(what): the server sends \(counts)")
+        }
         let object = PrivateObject(
             bytes: Array(reply.body), version: ContentVersion(tag.isEmpty ? found.tag : tag))
         provider.rememberedObjects.note(object, as: name)

@@ -55,7 +55,7 @@ final class WebDAVClient: Sendable {
     }
 
     /// Of what is expected to be of that size: nil when it says that it is of another one, or when
-    /// there is more of it.
+    /// there is more of it, or less, as of a body without a length that broke off.
     func content(
         _ url: String, _ headers: HTTPHeaders = [:], byteCount: UInt64
     ) async throws(ProviderError) -> HTTPReply? {
@@ -67,7 +67,7 @@ final class WebDAVClient: Sendable {
             data.append(contentsOf: part.readableBytesView)
             return data.count <= byteCount
         }
-        guard data.count <= byteCount else { return nil }
+        guard data.count == byteCount else { return nil }
         return HTTPReply(status: Int(response.status.code), headers: response.headers, body: data)
     }
 

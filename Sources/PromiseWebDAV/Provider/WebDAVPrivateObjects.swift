@@ -31,7 +31,8 @@ struct WebDAVPrivateObjects: PrivateObjects {
             provider.rememberedObjects.note(object, as: name)
             return object
         }
-        throw ProviderError(.retry, "\(name) cannot be read: it is written to all the time")
+        let reason = "what the server sends is not of the size or version that it says"
+        throw ProviderError(.retry, "\(name) cannot be read: \(reason)")
     }
 
     private static let attemptsMax = 5
