@@ -73,7 +73,7 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     touch "$T/over"; within 10 '[ -e "$T/told" ]'; grep -q 'ended before it was given back' "$T/python"
-                    within 10 '! kill -0 "$(cat "$T/claim")" 2> /dev/null'
+                    within 10 'gone "$(cat "$T/claim")"'
                     """)
                 try await domain.remount()
             }

@@ -62,7 +62,7 @@ extension MountSuites {
                 let process = try await domain.shell(Self.pid).text
                 try await domain.kill9()
                 try await domain.shell(
-                    "within 10 'not kill -0 \(process)'; umount -l \"$M\" || fusermount3 -uz \"$M\"; rm -rf \"$S\"/*")
+                    "within 10 'gone \(process)'; umount -l \"$M\" || fusermount3 -uz \"$M\"; rm -rf \"$S\"/*")
                 try await domain.remount()
                 try await domain.shell(
                     """

@@ -79,8 +79,10 @@ private func spawnAndWait(
     return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + status & 0x7F
 }
 
-/// `within SECONDS CONDITION` waits for a condition, and fails when it does not come true in time; `not COMMAND` fails when
-/// the command does not (`! COMMAND` would be ignored by `set -e`). The command that ends a script is noted in its trace.
+/// `within SECONDS CONDITION` waits for a condition, and fails when it does not come true in time. It waits for 20 s at
+/// least: who waits for what comes has it at once, and a machine that does other work may stand still for seconds.
+/// `gone PROCESS`: it has ended, whether somebody has asked for its status or not. `not COMMAND` fails when the command does
+/// not (`! COMMAND` would be ignored by `set -e`). The command that ends a script is noted in its trace.
 private let shellPrelude = """
     set -Eeuo pipefail
     trap 'echo "line $((LINENO - BEFORE)): $BASH_COMMAND" >> "$SHELL_TRACE"' ERR
@@ -88,12 +90,13 @@ private let shellPrelude = """
         if "$@"; then echo "succeeded: $*" >&2; return 1; fi
     }
     within() {
-        local end=$(( $(date +%s%N) + $1 * 1000000000 )); shift
+        local end=$(( $(date +%s%N) + ($1 < 20 ? 20 : $1) * 1000000000 )); shift
         until eval "$*" 2>/dev/null; do
             [ "$(date +%s%N)" -lt "$end" ] || { echo "not in time: $*" >&2; return 1; }
             sleep 0.02
         done
     }
+    gone() { ! readlink "/proc/$1/exe" > /dev/null 2>&1; }
 
     """
 

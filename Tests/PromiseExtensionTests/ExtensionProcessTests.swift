@@ -57,7 +57,7 @@ struct ExtensionProcessTests {
     }
 
     private func process(_ provider: ExtensionProvider) async throws -> pid_t {
-        for _ in 0..<600 {
+        for _ in 0..<1_200 {
             if let item = try? await provider.item(for: reference(2)) { return pid_t(item.size) }
             try await Task.sleep(for: .milliseconds(50))
         }
@@ -65,8 +65,10 @@ struct ExtensionProcessTests {
     }
 
     private func expectEnd(of process: pid_t) async throws {
-        for _ in 0..<600 {
-            if kill(process, 0) < 0 { return }
+        for _ in 0..<1_200 {
+            // One that nobody has asked for its status is there still, by its number.
+            var program = [CChar](repeating: 0, count: 4096)
+            if kill(process, 0) < 0 || readlink("/proc/\(process)/exe", &program, program.count) < 0 { return }
             try await Task.sleep(for: .milliseconds(50))
         }
         Issue.record("the program is still there")
