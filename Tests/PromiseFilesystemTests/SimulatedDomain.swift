@@ -29,6 +29,8 @@ final class SimulatedDomain: Sendable {
     private let caller = Caller(user: 0, group: 0, process: 0)
     private let hostName: String
     private let isAfterKill: Bool
+    /// What the engine decided last, and why it waits, for a failure that does not come again.
+    private let decisions = RecentLines()
 
     /// `places`: a store that is asked by places. `lineSeed`: it is asked over a bad line. `killed`: goes on where that one
     /// ended, as if it had been killed: what the provider told it last it did not store. `other`: another machine, whose store
@@ -58,9 +60,11 @@ final class SimulatedDomain: Sendable {
         configuration.watchPatience = .seconds(120)
         var logger = Logger(label: "test")
         logger.logLevel = .critical
+        let handler = RecentLog(lines: decisions)
         engine = SyncEngine(
             index: index, content: content, provider: mediator, clock: SystemClock(),
-            rootIdentifier: MemoryProvider.rootIdentifier, configuration: configuration, logger: logger)
+            rootIdentifier: MemoryProvider.rootIdentifier, configuration: configuration,
+            logger: Logger(label: "engine") { _ in handler })
         var behaviour = FileSystem.Configuration(requestDeadline: .seconds(60), domainName: "simulated")
         behaviour.references = ReferenceMemory()
         filesystem = FileSystem(
@@ -88,7 +92,7 @@ final class SimulatedDomain: Sendable {
 
     /// Waits until something that is pending has failed.
     func untilRefused() async throws {
-        let deadline = SystemClock().uptime() + .seconds(20)
+        let deadline = SystemClock().uptime() + .seconds(60)
         while SystemClock().uptime() < deadline {
             let pending = try index.read { transaction throws(Failure) in try transaction.allPending(limit: 50) }
             if pending.contains(where: { $0.attempts > 0 }) { return }
@@ -99,7 +103,7 @@ final class SimulatedDomain: Sendable {
 
     /// Waits until something counts as failing; what stands in its way.
     func untilFailing(saying text: String) async throws {
-        let deadline = SystemClock().uptime() + .seconds(20)
+        let deadline = SystemClock().uptime() + .seconds(60)
         var said: String?
         while SystemClock().uptime() < deadline {
             if try engine.remainder().failing > 0 { said = try engine.obstacle()?.message }
@@ -111,7 +115,7 @@ final class SimulatedDomain: Sendable {
 
     /// Waits until nothing is agreed on about an item that was there by this name.
     func untilForgotten(_ name: String) async throws {
-        let deadline = SystemClock().uptime() + .seconds(20)
+        let deadline = SystemClock().uptime() + .seconds(60)
         while SystemClock().uptime() < deadline {
             let known = try index.read { transaction throws(Failure) in
                 try transaction.syncedChildren(of: MemoryProvider.rootIdentifier)
@@ -125,7 +129,7 @@ final class SimulatedDomain: Sendable {
     /// A folder may have to be listed for it, over a line that was bad until now.
     func treeOnceCalm() async throws -> [String] {
         line?.calmDown()
-        let deadline = SystemClock().uptime() + .seconds(10)
+        let deadline = SystemClock().uptime() + .seconds(60)
         while SystemClock().uptime() < deadline {
             if let tree = try? await tree() { return tree }
             try await Task.sleep(for: .milliseconds(20))
@@ -151,7 +155,8 @@ final class SimulatedDomain: Sendable {
         let missing = Set(here).symmetricDifference(there).sorted()
         there = await provider.tree()
         let reason = problem.map { ", it cannot be read here: \($0)" } ?? ""
-        Issue.record("\(comment)\(reason): on one side only: \(missing)\n\(try remains())\nthere: \(there)")
+        let engine = "\(engine.connection) \(try engine.remainder())\n\(decisions.text)"
+        Issue.record("\(comment)\(reason): on one side only: \(missing)\n\(try remains())\nthere: \(there)\n\(engine)")
     }
 
     /// The index has it that each of these folders of the root is in the other one at the provider.
@@ -289,7 +294,7 @@ final class SimulatedDomain: Sendable {
 
     /// Waits until the name stands for nothing, or for another node.
     func untilReplaced(_ path: [String], _ node: NodeID) async throws {
-        let deadline = SystemClock().uptime() + .seconds(20)
+        let deadline = SystemClock().uptime() + .seconds(60)
         while SystemClock().uptime() < deadline {
             if (try? await self.node(at: path).node) != node { return }
             try await Task.sleep(for: .milliseconds(2))
