@@ -15,7 +15,7 @@ private final class Answers: Sendable {
 
     /// The answers once there are `count`, or what there is after twenty seconds.
     func wait(for count: Int) -> [Failure.Code] {
-        failures.wait(timeout: .seconds(20)) { $0.count >= count ? $0 : nil } ?? codes
+        failures.wait(timeout: .seconds(60)) { $0.count >= count ? $0 : nil } ?? codes
     }
 }
 
@@ -112,7 +112,7 @@ private final class Answers: Sendable {
             OwnedThread(name: isClaimer ? "claimer" : "interrupter") {
                 var position = 0
                 while position < count {
-                    let request = requests.wait(timeout: .seconds(20)) { $0.count > position ? $0[position] : nil }
+                    let request = requests.wait(timeout: .seconds(60)) { $0.count > position ? $0[position] : nil }
                     guard let request else { return }
                     position += 1
                     if isClaimer {

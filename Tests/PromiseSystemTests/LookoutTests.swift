@@ -8,7 +8,7 @@ import Testing
         let value = Monitor(0)
         func add() { value.update { $0 += 1 } }
         func reaches(_ count: Int) -> Bool {
-            value.wait(timeout: .seconds(20)) { $0 >= count ? true : nil } ?? false
+            value.wait(timeout: .seconds(60)) { $0 >= count ? true : nil } ?? false
         }
     }
 
