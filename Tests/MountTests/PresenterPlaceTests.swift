@@ -141,13 +141,17 @@ extension MountSuites {
                     import sys, time, promisefs
                     domain, _ = promisefs.locate(sys.argv[1])
                     kind, path, *options = sys.argv[2:]
-                    start = time.monotonic()
-                    try:
-                        with domain.coordinate(getattr(promisefs, kind)(path, *options), timeout=0.5):
-                            sys.exit("it was granted")
-                    except promisefs.PromiseError as problem:
-                        assert problem.exit_status == 4, problem
-                    assert time.monotonic() - start < 3
+                    took = []
+                    # The machine may be held up for some of the times.
+                    while not took or took[-1] >= 3 and len(took) < 5:
+                        start = time.monotonic()
+                        try:
+                            with domain.coordinate(getattr(promisefs, kind)(path, *options), timeout=0.5):
+                                sys.exit("it was granted")
+                        except promisefs.PromiseError as problem:
+                            assert problem.exit_status == 4, problem
+                        took.append(time.monotonic() - start)
+                    assert took[-1] < 3, took
                     END
                     }
                     exec 3>> "$M/number"; late writing number; exec 3>&-

@@ -91,11 +91,15 @@ extension MountSuites {
                         mountOther; mkdir "$M/desk"; echo one > "$O/doc"; ref add "$O/doc" "$M/desk"; leads "$O/doc" one
                         pid=$("$P" status "$O" --json | grep -o '"processID":[0-9]*' | head -1 | cut -d: -f2)
                         kill -STOP "$pid"; trap 'kill -CONT $pid 2> /dev/null || true; umount -l "$O" 2> /dev/null || true' EXIT
-                        for i in $(seq 30); do readlink "$M/desk/doc" > "$T/l$i" & done
-                        # What needs nobody else is answered meanwhile, and where it was last is known.
-                        start=$(date +%s%N); echo x > "$M/x"; ls "$M/desk" > /dev/null; cat "$M/x" > /dev/null
-                        took=$(( ($(date +%s%N) - start) / 1000000 )); [ "$took" -lt 800 ]
-                        wait; took=$(( ($(date +%s%N) - start) / 1000000 )); [ "$took" -lt 5000 ]
+                        # What needs nobody else is answered meanwhile, and where it was last is known. The machine may be
+                        # held up for some of the times.
+                        asked() {
+                            for i in $(seq 30); do readlink "$M/desk/doc" > "$T/l$i" & done
+                            start=$(date +%s%N); echo x > "$M/x"; ls "$M/desk" > /dev/null; cat "$M/x" > /dev/null
+                            took=$(( ($(date +%s%N) - start) / 1000000 ))
+                            wait; all=$(( ($(date +%s%N) - start) / 1000000 )); [ "$took" -lt 800 ] && [ "$all" -lt 5000 ]
+                        }
+                        within 40 asked
                         for i in $(seq 30); do [ "$(cat "$T/l$i")" = "$O/doc" ]; done
                         why "$M/desk/doc" | grep -q 'whose daemon does not answer'
                         kill -CONT "$pid"; mv "$O/doc" "$O/moved"
