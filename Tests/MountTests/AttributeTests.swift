@@ -188,8 +188,12 @@ extension MountSuites {
             options.arguments = ["--cache-limit", "8M"]
             options.prepare = "for n in $(seq 20); do head -c 1000000 /dev/urandom > \"$C/$n\"; done"
             try await MountedDomain.with(options) { domain in
-                try await domain.shell("for n in $(seq 20); do cmp \"$M/$n\" \"$C/$n\"; done; sleep 7")
-                #expect(try await domain.status().cacheBytes <= 9 << 20)
+                try await domain.shell(
+                    """
+                    for n in $(seq 20); do cmp "$M/$n" "$C/$n"; done
+                    kept() { "$P" status --json "$M" | grep -o '"cacheBytes":[0-9]*' | head -n 1 | cut -d: -f2; }
+                    within 20 '[ "$(kept)" -le \(9 << 20) ]'
+                    """)
                 try await domain.shell("for n in $(seq 20); do cmp \"$M/$n\" \"$C/$n\"; done")
             }
         }

@@ -36,8 +36,9 @@ extension MountSuites {
                 try domain.setFaults([])
                 try await domain.shell(
                     """
+                    # Two polls, by which they came back.
                     sleep 2.5; "$P" container list \(domain.domainName) > "$T/list"; cat "$T/list"; not grep com.example "$T/list"
-                    [ -z "$(ls -A "$C/.promisefs/containers")" ]
+                    within 20 '[ -z "$(ls -A "$C/.promisefs/containers")" ]'
                     """)
             }
         }

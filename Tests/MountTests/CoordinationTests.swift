@@ -24,7 +24,8 @@ extension MountSuites {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(
                     Self.counter + """
-                        echo 0 > "$T/plain"; two "$T/plain"; [ "$(cat "$T/plain")" -lt 20 ]
+                        # Unless one is through before the other one begins.
+                        within 20 'echo 0 > "$T/plain"; two "$T/plain"; [ "$(cat "$T/plain")" -lt 20 ]'
                         two "$M/number" "$P" coordinate write "$M/number" --; [ "$(cat "$M/number")" = 20 ]
                         """, seconds: 120)
             }
@@ -188,9 +189,11 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     cat "$M/number" > /dev/null
-                    "$P" coordinate write "$M/number" -- sh -c 'touch "$1"; sleep 1' sh "$T/inside" &
+                    "$P" coordinate write "$M/number" -- sh -c \\
+                        'touch "$1"; until [ -e "$1.over" ]; do sleep 0.05; done' sh "$T/inside" &
                     within 10 '[ -e "$T/inside" ]'; (echo 3 > "$M/number") 2> "$T/err" && exit 1 || grep -qi busy "$T/err"
-                    not rm "$M/number" 2> /dev/null; cat "$M/number" > /dev/null; wait; echo 4 > "$M/number"
+                    not rm "$M/number" 2> /dev/null; cat "$M/number" > /dev/null
+                    touch "$T/inside.over"; wait; echo 4 > "$M/number"
                     "$P" watch "$M/number" > "$T/file" & one=$!; within 10 'grep -q presenting "$T/file"'
                     echo 5 > "$M/number"; mv "$M/number" "$M/moved"; kill $one; wait $one || true
                     """)

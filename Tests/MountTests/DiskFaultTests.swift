@@ -80,7 +80,7 @@ extension MountSuites {
             var options = MountedDomain.Options()
             options.environment["PROMISEFS_FAULT_FILE"] = faults
             // Nothing is sent, and nothing noted of that, while calls are made to fail.
-            options.uploadDelay = "20s"
+            options.uploadDelay = "10m"
             options.prepare = preparing
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(

@@ -79,7 +79,7 @@ private final class Transcript<Contents: TranscriptContents>: Sendable {
         seen.withLock { $0 = [] }
         try await body()
         var restCount = 0
-        for _ in 0..<500 where restCount < 5 {
+        for _ in 0..<1500 where restCount < 5 {
             try await Task.sleep(for: .milliseconds(20))
             restCount = Self.name(await document.state) == end ? restCount + 1 : 0
         }
@@ -181,7 +181,7 @@ extension MountSuites {
             let document = transcript.document
             let path = await Self.place(transcript)
             func shows(_ text: String) async throws {
-                for _ in 0..<500 {
+                for _ in 0..<1500 {
                     if await document.contents.text == text { return }
                     try await Task.sleep(for: .milliseconds(20))
                 }
@@ -221,15 +221,13 @@ extension MountSuites {
             try await transcript.step("changed at the provider", to: "normal") {
                 try await domain.shell(
                     """
-                    # A moment later the daemon knows that, too.
-                    within 10 '[ "$(cat "$C/\(path)")" = mine ]'; sleep 0.5
-                    echo remote > "$C/\(path)"
+                    "$P" sync --wait "$M"; [ "$(cat "$C/\(path)")" = mine ]; echo remote > "$C/\(path)"
                     """)
                 try await shows("remote\n")
             }
             try await transcript.step("moved", to: "normal") {
                 try await domain.shell("mkdir \"$M/folder\"; mv \"$M/doc\" \"$M/folder/moved\"")
-                for _ in 0..<500 where await document.location.path != Array("folder/moved".utf8) {
+                for _ in 0..<1500 where await document.location.path != Array("folder/moved".utf8) {
                     try await Task.sleep(for: .milliseconds(20))
                 }
             }

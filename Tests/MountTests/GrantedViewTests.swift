@@ -256,8 +256,8 @@ extension MountSuites {
                 client "print(sum(1 for line in d.audit('$ID') if line['outcome'] == 'refused'))" > $T/lines
                 [ "$(cat $T/lines)" -ge 10 ]
                 # From outside: root too, and another user.
-                app sh -c 'echo up > container/up; sleep 20; true' & p=$!; within 10 '[ -e $M/Editor/up ]'
-                inner=$(pgrep -n -x sleep)
+                app sh -c 'echo up > container/up; sleep 98.7; true' & p=$!
+                within 10 'inner=$(pgrep -n -x -f "sleep 98.7")'
                 ! ls /proc/$inner/root/documents/granted 2> $T/said; grep -q 'Permission denied' $T/said
                 ! cat /proc/$inner/root/documents/granted/read 2> /dev/null
                 kill $p; wait $p || true

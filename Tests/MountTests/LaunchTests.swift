@@ -75,7 +75,7 @@ extension MountSuites {
                     END
                     mark=40.$$; python3 $T/race.py "$P" \(domain.domainName) $mark
                     within 10 '! pgrep -fx "sleep $mark" > /dev/null' || { pkill -fx "sleep $mark"; exit 1; }
-                    [ ! -e $M/.promisefs-views ]
+                    within 10 '[ ! -e $M/.promisefs-views ]'
                     """)
             }
         }
@@ -84,7 +84,7 @@ extension MountSuites {
             try await MountedDomain.with { domain in
                 try await domain.shell(
                     """
-                    unshare -m --propagation private sleep 50 & p=$!; sleep 0.5
+                    unshare -m --propagation private sleep 50 & p=$!; within 10 '[ "$(cat /proc/$p/comm)" = sleep ]'
                     "$P" unmount $M 2> $T/said & u=$!
                     within 15 'grep -q ") has the mount in a mount namespace" $T/said'; not mountpoint -q $M
                     kill -0 $u; kill $p; wait $p || true; wait $u

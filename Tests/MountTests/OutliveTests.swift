@@ -128,8 +128,11 @@ extension MountSuites {
                     """
                     cat "$M"/d/* > /dev/null
                     "$P" coordinate write "$M/d/a" -- sh -c 'touch "$T/claimed"; sleep 30' > "$T/log" 2>&1 & disown
-                    within 10 '[ -e "$T/claimed" ]'; (rm "$M/d/a" || echo ended > "$T/said") & disown; sleep 0.5
-                    rm "$C/d/b"; stat -c %d "$M" > "$T/number"
+                    within 10 '[ -e "$T/claimed" ]'; (rm "$M/d/a" || echo ended > "$T/said") & disown
+                    [ -e /sys/fs/fuse/connections/0 ] || mount -t fusectl none /sys/fs/fuse/connections 2> /dev/null || true
+                    stat -c %d "$M" > "$T/number"; connection=/sys/fs/fuse/connections/$(cat "$T/number")
+                    waits() { [ "$(cat $connection/waiting)" -gt 0 ]; }
+                    within 20 'waits && sleep 0.2 && waits'; rm "$C/d/b"
                     """)
                 let daemon = try #require(domain.daemonProcesses().first)
                 try await domain.shell("within 10 'grep -q fuse_reverse_inval_entry /proc/\(daemon)/task/*/wchan'")

@@ -97,8 +97,12 @@ extension MountSuites {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell("cat \"$M/150\" \"$M/120\" \"$M/180\" \"$M/110\" > \"$T/out\"; sleep 1")
                 #expect(try await domain.status().bytesFetched == 4 * 4096, "who opens here and there gets what he opens")
-                try await domain.shell("for n in $(seq 130 138); do cmp \"$M/$n\" \"$C/$n\"; done; sleep 1")
-                #expect(try await domain.status().bytesFetched >= 40 * 4096)
+                try await domain.shell("for n in $(seq 130 138); do cmp \"$M/$n\" \"$C/$n\"; done")
+                try await domain.shell(
+                    """
+                    fetched() { "$P" status --json "$M" | grep -o '"bytesFetched":[0-9]*' | head -n 1 | cut -d: -f2; }
+                    within 20 '[ "$(fetched)" -ge \(40 * 4096) ]'
+                    """)
                 try await domain.shell("diff -r \"$M\" \"$C\" --exclude=.promisefs")
             }
         }
@@ -112,7 +116,9 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     cd "$M"; find . -type f > "$T/files"
-                    for file in $(head -22 "$T/files"); do cat $file > /dev/null; done; sleep 1
+                    for file in $(head -22 "$T/files"); do cat $file > /dev/null; done
+                    state() { getfattr --only-values -n user.promisefs.state "$1"; }
+                    for file in $(head -40 "$T/files"); do within 20 "[ \\"\\$(state $file)\\" = current ]"; done
                     echo offline=true > "$PROMISEFS_PROVIDER_FAULTS"
                     for file in $(head -40 "$T/files"); do cmp $file "$C/$file"; done
                     """)
@@ -131,7 +137,9 @@ extension MountSuites {
                 #expect(try await domain.status().bytesFetched <= 20 << 20, "half of it")
                 try await domain.shell(
                     """
-                    for n in $(seq 10 17); do cmp "$M/b/$n" "$C/b/$n"; sleep 0.1; done; sleep 1
+                    for n in $(seq 10 17); do cmp "$M/b/$n" "$C/b/$n"; sleep 0.1; done
+                    state() { getfattr --only-values -n user.promisefs.state "$M/b/$1"; }
+                    for n in 18 19 20; do within 20 "[ \\"\\$(state $n)\\" = current ]"; done
                     echo offline=true > "$PROMISEFS_PROVIDER_FAULTS"
                     for n in 18 19 20; do cmp "$M/b/$n" "$C/b/$n"; done
                     """)
@@ -147,7 +155,9 @@ extension MountSuites {
                 try await domain.shell("ls -U \"$M\" > \"$T/read\"")
                 try await domain.shell(
                     """
-                    for d in $(\(order) "$T/read" | head -6); do ls "$M/$d" > /dev/null; done; sleep 1
+                    for d in $(\(order) "$T/read" | head -6); do ls "$M/$d" > /dev/null; done
+                    listed() { [ "$(getfattr --only-values -n user.promisefs.state "$M/$1")" != placeholder ]; }
+                    for d in $(\(order) "$T/read" | head -10); do within 20 "listed $d"; done
                     echo offline=true > "$PROMISEFS_PROVIDER_FAULTS"
                     for d in $(\(order) "$T/read" | head -10); do [ "$(ls "$M/$d")" = file ]; done
                     for d in $(\(order) "$T/read" | tail -3); do not ls "$M/$d" 2> /dev/null; done
@@ -168,7 +178,7 @@ extension MountSuites {
                     [ "$(stat -c %Y "$C/file")" = 1609459201 ]; cmp "$T/file" "$M/file"
                     """)
                 #expect(try await domain.status().bytesFetched == 0)
-                try await domain.shell("echo theirs > \"$C/file\"; sleep 2; [ \"$(cat \"$M/file\")\" = theirs ]")
+                try await domain.shell("echo theirs > \"$C/file\"; within 20 '[ \"$(cat \"$M/file\")\" = theirs ]'")
             }
         }
 

@@ -62,9 +62,10 @@ extension MountSuites {
                     call OpenFile wrong || echo refused
                     echo hang > $T/what; rm $T/words
                     call OpenFile 'objectpath "/org/x/2"' '' '' '' '@a{sv} {}' > $T/hung & hung=$!
-                    for n in $(seq 100); do [ ! -s $T/words ] || break; sleep 0.05; done
+                    for n in $(seq 400); do [ ! -s $T/shown ] || break; sleep 0.05; done
                     gdbus call --session -d $N -o /org/x/2 -m org.freedesktop.impl.portal.Request.Close; wait $hung
-                    sleep 0.3; ! pgrep -x -f 'sleep 99' || exit 9
+                    shown=$(cat $T/shown)
+                    for n in $(seq 400); do [ -e /proc/$shown ] || break; sleep 0.05; done; [ ! -e /proc/$shown ]
                     END
                     cat $T/out >&2
                     grep -q "^(uint32 0, {'uris': <\\['file://$M/a%20b.txt', 'file://$M/c%25.txt'\\]>" $T/out
@@ -109,8 +110,9 @@ extension MountSuites {
                     kill -STOP $daemon; echo hang > $T/what
                     O="{\\"current_folder\\": <b\\"$M/unseen\\">}"
                     call OpenFile 'objectpath "/org/x/1"' '' '' '' "$O" > $T/held & held=$!
-                    for n in $(seq 100); do [ ! -e $T/shown ] || break; sleep 0.05; done; [ -e $T/shown ]
-                    echo pick > $T/what; SECONDS=0; call OpenFile 'objectpath "/org/x/2"' '' '' '' '@a{sv} {}'; [ $SECONDS -lt 5 ]
+                    for n in $(seq 400); do [ ! -e $T/shown ] || break; sleep 0.05; done; [ -e $T/shown ]
+                    # The mount is silent until the end.
+                    echo pick > $T/what; call OpenFile 'objectpath "/org/x/2"' '' '' '' '@a{sv} {}'
                     gdbus call --session -d $N -o /org/x/1 -m org.freedesktop.impl.portal.Request.Close; wait $held
                     END
                     cat $T/out $T/held >&2; grep -q "'file://$M/a%20b.txt'" $T/out; grep -q '^(uint32 2, @a{sv} {})' $T/held
@@ -159,9 +161,9 @@ extension MountSuites {
                 there() { pgrep -f -- "pick --web --while=$portal" > /dev/null; }
                 for method in OpenFile SaveFile SaveFiles; do
                     call $method 'objectpath "/org/x/1"' '' '' '' '@a{sv} {}' > $T/out 2>&1 & asking=$!
-                    for n in $(seq 100); do ! there || break; sleep 0.05; done; there
+                    for n in $(seq 400); do ! there || break; sleep 0.05; done; there
                     kill -9 $portal; ! wait $asking
-                    for n in $(seq 100); do there || break; sleep 0.05; done; ! there
+                    for n in $(seq 400); do there || break; sleep 0.05; done; ! there
                     "$(dirname "$P")/promisefs-portal" & portal=$!; gdbus wait --session --timeout 10 $N
                 done
                 END
@@ -313,8 +315,8 @@ extension MountSuites {
                 O="{\\"current_folder\\": <b\\"$M\\">}"
                 echo pick > $T/what; call OpenFile 'objectpath "/org/x/1"' '' '' 'Pick' "$O"
                 echo cancel > $T/what; call OpenFile 'objectpath "/org/x/1"' '' '' 'Pick' "$O"
-                kill $portal; export TERMINAL=/nowhere; unset DISPLAY WAYLAND_DISPLAY
-                "$(dirname "$P")/promisefs-portal" & portal=$!; sleep 0.5
+                kill $portal; wait $portal || true; export TERMINAL=/nowhere; unset DISPLAY WAYLAND_DISPLAY
+                "$(dirname "$P")/promisefs-portal" & portal=$!; gdbus wait --session --timeout 20 $N
                 call OpenFile 'objectpath "/org/x/1"' '' '' 'Pick' "$O"
                 END
                 /bin/cat $T/said $T/out >&2

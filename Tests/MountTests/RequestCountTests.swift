@@ -149,7 +149,7 @@ extension MountSuites {
                 # They end with whoever has started them.
                 (
                     for n in $(seq \(count)); do
-                        "$P" run --app com.example.editor --domain \(domain.domainName) -- sleep 150 &
+                        "$P" run --app com.example.editor --domain \(domain.domainName) -- sleep 600 &
                     done
                     wait
                 ) > /dev/null 2>&1 &

@@ -78,7 +78,8 @@ extension MountSuites {
                 import ctypes, os, select, sys, struct, time
                 libc = ctypes.CDLL(None); watch = libc.inotify_init1(os.O_NONBLOCK)
                 libc.inotify_add_watch(watch, sys.argv[1].encode(), 0x3C2)
-                end = time.time() + 10
+                print("watching", flush=True)
+                end = time.time() + 60
                 while time.time() < end:
                     if not select.select([watch], [], [], 0.2)[0]: continue
                     data = os.read(watch, 65536)
@@ -87,8 +88,10 @@ extension MountSuites {
                         print(hex(mask & 0xFFF), data[16:16 + size].rstrip(b'\\0').decode(), flush=True)
                         data = data[16 + size:]
                 EOF
-                sleep 0.5; app sh -c 'cd container/Documents; echo 1 > a; sleep 0.4; mv a b; sleep 0.4; rm b'
+                watcher=$!; within 10 'grep -q watching $T/heard'
+                app sh -c 'cd container/Documents; echo 1 > a; sleep 0.4; mv a b; sleep 0.4; rm b'
                 within 8 'grep -q "0x100 a" $T/heard && grep -q "0x80 b" $T/heard && grep -q "0x200 b" $T/heard'
+                kill $watcher; wait $watcher || true
                 """)
         }
 
@@ -124,7 +127,7 @@ extension MountSuites {
                 try await domain.shell(
                     application(domain)
                         + """
-                        within 10 '! kill -0 $(cat $T/pid) 2> /dev/null'; [ "$(cat $M/Editor/kept)" = kept ]
+                        within 10 'gone $(cat $T/pid)'; [ "$(cat $M/Editor/kept)" = kept ]
                         within 10 '[ ! -e $M/.promisefs-views ]'; app true
                         """)
             }
@@ -157,7 +160,7 @@ extension MountSuites {
                             /proc/$("$P" status --json $M | sed 's/.*"processID":\\([0-9]*\\).*/\\1/')/status; }
                         app true; before=$(memory)
                         for n in $(seq 200); do
-                            app sh -c "echo $n > container/Documents/$n; sleep 100" &
+                            app sh -c "echo $n > container/Documents/$n; sleep 600" &
                             [ $((n % 8)) = 0 ] && within 20 "[ -s $M/Editor/Documents/$n ]"
                         done
                         within 20 '[ $(ls $M/Editor/Documents | wc -l) = 200 ]'
