@@ -102,6 +102,25 @@ import Testing
             """)
     }
 
+    /// Somebody had asked whether the provider is back, and it was, before the next try was due. That
+    /// one failed, and as a try was under way when the provider was away again none was planned: it
+    /// stayed away for good.
+    @Test func aTryThatFailsAfterTheProviderCameBackIsNotTheLast() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        machine.answer("wait for changes", "the line is cut", .failure(offline))
+        machine.happen("somebody wants to know", .lookWanted(everything: false))
+        machine.answer("ask for the root", "here", .item(MachineFixture.rootItem))
+        machine.pass(.seconds(2))
+        machine.answer("ask for the root", "the line is cut", .failure(offline))
+        _ = machine.take()
+        machine.pass(.seconds(3))
+        machine.answer("ask for the root", "here", .item(MachineFixture.rootItem))
+        let done = machine.take()
+        #expect(done.contains("ask for the root") && done.contains("say: the provider is back"), "\(done)")
+    }
+
     private let busy = ProviderError(.retryAfter(.seconds(5)), "the server answers 503 (busy)")
 
     /// It was online, and each call waited to its own end.

@@ -254,11 +254,14 @@ enum Connecting {
             case .offline, .retry, .retryAfter, .cancelled: lost(problem.message, &turn)
             default: refused(problem.message, &turn)
             }
-        case .probe where !turn.memory.connection.isOnline:
+        case .probe:
             turn.remember { $0.connection.isProbing = false }
+            // Others may have found it back meanwhile, and then it is away once more.
+            if turn.memory.connection.isOnline { judge(problem, &turn) }
+            // Where it is away when that is remembered: until then a try seems to be under way.
             turn.act(.go(.probeLater))
         case .doubt: isOfNoUse(problem, &turn)
-        case .probe, .asked, .watch: judge(problem, &turn)
+        case .asked, .watch: judge(problem, &turn)
         }
     }
 
