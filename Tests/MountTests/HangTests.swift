@@ -28,7 +28,7 @@ extension MountSuites {
         func noCallOutlastsItsDeadline(fault: String) async throws {
             try await listed { domain in
                 try domain.setFaults([fault])
-                let calls = try await domain.shell("python3 \"$W/waiting-calls.py\" \"$M\" --limit 8", seconds: 200)
+                let calls = try await domain.shell("python3 \"$W/waiting-calls.py\" \"$M\" --limit 20", seconds: 200)
                 print(calls.output)
                 try domain.setFaults([])
                 try await domain.shell(

@@ -237,7 +237,7 @@ struct HostileServerTests {
     @Test func aConnectionWhoseOtherEndMayVanishIsWatchedByTheKernel() async throws {
         let state = Mutex((port: 0, timers: [String]()))
         let script: ScriptedServer.Script = { _ in
-            for _ in 0..<500 where state.withLock({ !$0.timers.contains("02") }) {
+            for _ in 0..<2_000 where state.withLock({ !$0.timers.contains("02") }) {
                 state.withLock { $0.timers = HostileServerTests.timers(to: $0.port) }
                 usleep(10_000)
             }

@@ -28,7 +28,7 @@ PATIENCE = {"write": OPEN_DEADLINE, "truncate": NAME_DEADLINE, "remove": NAME_DE
 ROLES = ["claimer"] * 8 + ["commander"] + ["unaware"] * 3 + ["presenter"] * 6
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "claims_program.py")
 # What a busy machine takes for what needs no time.
-SLACK = 6.0
+SLACK = 20.0
 
 
 def is_about_metadata(item):
