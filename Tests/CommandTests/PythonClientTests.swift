@@ -58,7 +58,7 @@ import Testing
         let client = folder.appendingPathComponent("../../clients/python").standardized.path
         let words = ["python3", "-c", PythonClientTests.script, client]
         let answer = try #require(
-            ChildProcess.exchange(words.map { Array($0.utf8) }, limit: .seconds(30)))
+            ChildProcess.exchange(words.map { Array($0.utf8) }, limit: .seconds(120)))
         let lines = String(decoding: answer.output, as: UTF8.self).split(separator: "\n")
         #expect(
             lines == [
