@@ -43,6 +43,7 @@ package struct GrantTable: Sendable {
     private var byEntry: [Key: [EntryID: [GrantID]]] = [:]
     private var byIdentifier: [Key: [ItemIdentifier: [GrantID]]] = [:]
     private var children: [GrantID: Set<GrantID>] = [:]
+    private var withoutIdentifier: Set<GrantID> = []
 
     package init() {}
 
@@ -54,6 +55,9 @@ package struct GrantTable: Sendable {
     package func grants(of application: Key) -> [Grant] {
         all.filter { $0.application == application }
     }
+
+    /// Of what the provider did not have when it was given.
+    package var nameless: [Grant] { withoutIdentifier.sorted().compactMap { grants[$0] } }
 
     package func hasAny(_ application: Key) -> Bool { byEntry[application] != nil }
 
@@ -229,6 +233,8 @@ package struct GrantTable: Sendable {
         byEntry[grant.application, default: [:]][grant.entry, default: []].append(grant.id)
         if let identifier = grant.key.identifier {
             byIdentifier[grant.application, default: [:]][identifier, default: []].append(grant.id)
+        } else {
+            withoutIdentifier.insert(grant.id)
         }
         for above in [grant.parent, grant.source].compactMap(\.self) {
             children[above, default: []].insert(grant.id)
@@ -237,6 +243,7 @@ package struct GrantTable: Sendable {
 
     private mutating func delete(_ id: GrantID) -> Grant? {
         guard let grant = grants.removeValue(forKey: id) else { return nil }
+        withoutIdentifier.remove(id)
         let application = grant.application
         byEntry[application]?[grant.entry]?.removeAll { $0 == id }
         if byEntry[application]?[grant.entry]?.isEmpty == true {

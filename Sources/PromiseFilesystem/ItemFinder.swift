@@ -57,7 +57,8 @@ package struct ItemFinder {
 
     package func find(_ transaction: borrowing Transaction) throws(Failure) -> Finding {
         let machine = key.machine == nil ? nil : try transaction.setting(ItemFinder.machineSetting)
-        let identifier = key.identifier(on: machine)
+        var identifier = key.identifier(on: machine)
+        if key.identifier == nil, let bound { identifier = try NotedName.identifier(of: bound, transaction) }
         if let identifier, let entry = try ItemFinder.entry(for: identifier, transaction),
             let found = try finding(entry, transaction)
         {
@@ -67,6 +68,11 @@ package struct ItemFinder {
         if let reference { bound = try ItemFinder.bound(of: reference, transaction) }
         if let bound, let entry = try transaction.entry(bound), entry.conflictsWith == nil,
             try !ItemFinder.isBackup(entry, transaction), let found = try finding(entry, transaction)
+        {
+            return found
+        }
+        if identifier == nil, let bound, let heir = try NotedName.heir(of: bound, transaction),
+            let found = try finding(heir, transaction)
         {
             return found
         }

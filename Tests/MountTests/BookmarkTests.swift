@@ -59,6 +59,32 @@ extension MountSuites {
             }
         }
 
+        /// They knew the item by its name on this machine alone, which went with it: "the item was deleted".
+        @Test(.timeLimit(.minutes(3))) func whatWasNotedBeforeItWasSentIsFoundWhereOthersHaveMovedIt() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        mkdir "$M/p"; echo plan > "$M/p/doc"; b=$(make "$M/p/doc"); f=$("$P" bookmark create "$M/p")
+                        g=$("$P" grants add "$M/p/doc" --app com.example.mail); "$P" sync --wait "$M"
+                        mkdir "$C/new"; mv "$C/p" "$C/new/q"; "$P" sync "$M"; within 60 '[ ! -e "$M/p" ]'
+                        # Nobody looks into the folder: it is looked for.
+                        within 60 '"$P" grants show "$g" --domain \(domain.domainName) | grep -q "$M/new/q/doc"'
+                        [ "$(find "$b")" = "$M/new/q/doc" ]; grep -q 'stale: .*moved' "$T/said"
+                        [ "$("$P" bookmark resolve "$f" 2> /dev/null)" = "$M/new/q" ]
+                        # A new document that an editor saves by a backup, or anew, is the same one.
+                        list() { "$P" grants list --domain \(domain.domainName) --app com.example.$1; }
+                        for way in backup anew; do
+                        echo 1 > "$M/$way"; b=$(make "$M/$way"); "$P" grants add "$M/$way" --app com.example.$way
+                        if [ $way = backup ]; then mv "$M/$way" "$M/$way~"; else rm "$M/$way"; fi
+                        echo 2 > "$M/$way"; rm -f "$M/$way~"; [ "$(find "$b")" = "$M/$way" ]; list $way | grep -q "$M/$way"
+                        "$P" sync --wait "$M"; mv "$M/$way" "$M/$way.moved"; [ "$(find "$b")" = "$M/$way.moved" ]
+                        within 60 "list $way | grep -q '$M/$way.moved'"
+                        done
+                        """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aBookmarkIsOfNoUseToOthers() async throws {
             try await MountedDomain.with(Self.options) { domain in
                 try await domain.shell(

@@ -50,6 +50,22 @@ import Testing
             isDocument: isDocument)
     }
 
+    /// It was of its name on this machine alone, and not of the item when others had moved that.
+    @Test mutating func whatWasGivenBeforeTheProviderHadItIsKnownByTheIdentifierThatItGets() throws {
+        var given = grant(1, 10)
+        given.key.identifier = nil
+        _ = try table.add(given, now: .zero)
+        _ = try table.add(grant(2, 20), now: .zero)
+        #expect(table.nameless.map(\.id) == [GrantID(1)])
+        #expect(try rights([step(30, "i10")]) == .none)
+        var key = given.key
+        key.identifier = ItemIdentifier("i10")
+        #expect(table.rebind(GrantID(1), to: key, given.entry).stored.map(\.key) == [key])
+        #expect(try table.nameless.isEmpty && rights([step(30, "i10")]) == .readWrite)
+        _ = table.remove(GrantID(1))
+        #expect(try table.nameless.isEmpty && rights([step(30, "i10")]) == .none)
+    }
+
     @Test mutating func aGrantOpensItsItemAndWhatIsBelowIt() throws {
         _ = try table.add(grant(1, 10, .read), now: .zero)
         #expect(try rights([step(10)]) == .read)

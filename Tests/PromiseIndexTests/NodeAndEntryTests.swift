@@ -82,6 +82,84 @@ import Testing
         }
     }
 
+    /// Who had noted it before the provider had it could not find it any more.
+    @Test func whatTheProviderCallsAnItemThatWasNotedIsKnownWhenItsNameHasGone() throws {
+        let index = try folder.open()
+        let (noted, other) = try index.write { transaction throws(Failure) in
+            let made = [
+                try transaction.make(named: name("noted")).entry, try transaction.make(named: name("other")).entry,
+            ]
+            try NotedName.noteUnsent(made[0].id, transaction)
+            return (made[0], made[1])
+        }
+        func known(_ entry: Entry) throws -> ItemIdentifier? {
+            try index.read { transaction throws(Failure) in try NotedName.identifier(of: entry.id, transaction) }
+        }
+        #expect(try known(noted) == nil)
+        for identifier in ["first", "second"] {
+            try index.write { transaction throws(Failure) in
+                for entry in [noted, other] {
+                    var sent = entry
+                    sent.identifier = ItemIdentifier("\(identifier) \(entry.id)")
+                    try transaction.update(sent)
+                    // Noted again, as by another application.
+                    try NotedName.noteUnsent(noted.id, transaction)
+                }
+            }
+            #expect(try known(noted) == ItemIdentifier("\(identifier) \(noted.id)") && known(other) == nil)
+        }
+        try index.write { transaction throws(Failure) in try transaction.delete(noted.id) }
+        index.close()
+        let again = try folder.open()
+        let kept = try again.read { transaction throws(Failure) in try NotedName.identifier(of: noted.id, transaction) }
+        #expect(kept == ItemIdentifier("second \(noted.id)"))
+    }
+
+    /// What was given of a new document, and bookmarks of it, were lost when an editor saved it so.
+    @Test func whatIsMadeInThePlaceOfWhatWasNotedIsTheDocument() throws {
+        let index = try folder.open()
+        func make(_ text: String, at seconds: Int64) throws -> Entry {
+            try index.write { transaction throws(Failure) in
+                var node = try transaction.insert(
+                    Node(id: .root, kind: .file, mode: 0o644, owner: 0, group: 0, time: time(seconds)))
+                node.birthTime = time(seconds * 1_000_000_000)
+                try transaction.update(node)
+                return try transaction.insertEntry(
+                    in: .root, named: name(text), node: node.id, identifier: nil)
+            }
+        }
+        func leave(_ entry: Entry, at seconds: Int64) throws {
+            try index.write { transaction throws(Failure) in
+                try NotedName.noteLeft(entry, .file, at: time(seconds * 1_000_000_000), transaction)
+                try transaction.delete(entry.id)
+            }
+        }
+        func heir(_ entry: Entry) throws -> EntryID? {
+            try index.read { transaction throws(Failure) in try NotedName.heir(of: entry.id, transaction)?.id }
+        }
+        let document = try make("doc", at: 1_000)
+        try index.write { transaction throws(Failure) in try NotedName.noteUnsent(document.id, transaction) }
+        try leave(document, at: 1_001)
+        #expect(try heir(document) == nil)
+        var saved = try make("doc", at: 1_002)
+        #expect(try heir(document) == saved.id)
+        saved.identifier = ItemIdentifier("saved")
+        try index.write { [saved] transaction throws(Failure) in try transaction.update(saved) }
+        let known = try index.read { transaction throws(Failure) in
+            try NotedName.identifier(of: document.id, transaction)
+        }
+        #expect(known == ItemIdentifier("saved"))
+        // What is made there much later is another one, and so is what nobody noted.
+        let other = try make("other", at: 2_000)
+        let unnoted = try make("unnoted", at: 2_000)
+        try index.write { transaction throws(Failure) in try NotedName.noteUnsent(other.id, transaction) }
+        try leave(other, at: 2_001)
+        try leave(unnoted, at: 2_001)
+        _ = try make("other", at: 2_700)
+        _ = try make("unnoted", at: 2_002)
+        #expect(try heir(other) == nil && heir(unnoted) == nil)
+    }
+
     @Test func reservedIdsAreNobodyElses() throws {
         let index = try folder.open()
         // More than the index itself reserves at a time.

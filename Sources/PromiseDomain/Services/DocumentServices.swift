@@ -22,6 +22,7 @@ package struct DocumentServices: Sendable {
     package let attributes: AttributeTravel
     package let moveWatch: MoveWatch
     let moveNotes: MoveNotes
+    private let configuration: DomainConfiguration
     private let transfers: [UInt8]
 
     init(
@@ -29,6 +30,7 @@ package struct DocumentServices: Sendable {
         _ audit: AuditLog, _ logger: Logger
     ) {
         self.audit = audit
+        self.configuration = configuration
         self.tree = tree
         transfers = state.file(TransferHistory.fileName)
         reversal = Reversal(index: tree.index, engine: tree.engine)
@@ -46,7 +48,7 @@ package struct DocumentServices: Sendable {
             storage: StorageIdentity(tree: tree, configuration: configuration),
             former: FormerItems(tree: tree, configuration: configuration))
         let key = StateKey(path: state.file(StateKey.fileName))
-        grants = Grants(tree: tree, key: key, containers: containers, door: door)
+        grants = Grants(tree: tree, search: search, key: key, containers: containers, door: door)
         grants.load()
         bookmarks = Bookmarks(tree: tree, search: search, notes: moveNotes, grants: grants, door: door, key: key)
         views = Views(
@@ -69,6 +71,7 @@ package struct DocumentServices: Sendable {
         attributes.start()
         moveWatch.start()
         moveNotes.start()
+        GrantNaming.start(for: grants, pollInterval: configuration.pollInterval)
         views.start()
     }
 

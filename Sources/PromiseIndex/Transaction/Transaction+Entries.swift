@@ -102,6 +102,7 @@ extension Transaction {
         }
         store.places.set(old.place, nil)
         store.places.set(entry.place, entry)
+        if old.identifier != entry.identifier { try NotedName.take(entry, self) }
     }
 
     /// What the index has of an entry, whatever of it is to change.
@@ -122,9 +123,8 @@ extension Transaction {
         store.touchNames(of: other.node)
         store.touch(one.place)
         store.touch(other.place)
-        var movedOne = one
+        var (movedOne, movedOther) = (one, other)
         (movedOne.parent, movedOne.name) = (other.parent, other.name)
-        var movedOther = other
         (movedOther.parent, movedOther.name) = (one.parent, one.name)
         // No name is empty, so nothing can be in the way at this place.
         try store.change("UPDATE entry SET name = x'' WHERE id = ?1", .id(first))

@@ -128,6 +128,7 @@ extension Grants {
             principal.mayAct(for: grant.application.text) && mayUse(grant, principal)
                 && application.map { Key($0) == grant.application } ?? true
         }
+        await search.settle(wanted.map { ($0.key, $0.entry) })
         return try await onThread { () throws(Failure) in
             try wanted.map { grant throws(Failure) in try self.standing(grant) }
         }
@@ -140,6 +141,7 @@ extension Grants {
         guard let grant, principal.mayAct(for: grant.application.text), mayUse(grant, principal)
         else { throw door.refusal(principal, "grants.show", "there is no grant \(id)", code: missing(principal)) }
         door.note(principal, "grants.show", of: grant.application.text, grant: id)
+        await search.settle([(grant.key, grant.entry)])
         return try await onThread { () throws(Failure) in try self.standing(grant) }
     }
 
@@ -164,7 +166,7 @@ extension Grants {
         if item.node == .root {
             throw Failure(.invalid, "the root of a domain is given to nobody: give a folder in it")
         }
-        let (key, entry, _) = try tree.key(of: item)
+        let (key, entry, _) = try tree.noted(item)
         if entry.isExcluded {
             throw Failure(.invalid, "it stays on this machine, so that it cannot be given")
         }
@@ -217,7 +219,7 @@ extension Grants {
         let (table, now) = snapshot()
         return GrantStanding(
             grant: grant, rights: table[grant.id].map { table.rights($0, at: now) } ?? .none,
-            fate: finding.fate, path: finding.path,
+            fate: search.fate(of: finding), path: finding.path,
             scopes: state.withLock { $0.scopes[grant.id] ?? 0 })
     }
 

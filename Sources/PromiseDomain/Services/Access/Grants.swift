@@ -48,6 +48,7 @@ package final class Grants: Sendable {
         var trouble: String?
         var isOver = false
         var sockets: (any LaunchSockets)?
+        var isNaming = false
     }
 
     struct Observer { let tell: @Sendable (GrantNews) -> Void }
@@ -66,6 +67,7 @@ package final class Grants: Sendable {
 
     let tree: DomainTree
     let store: GrantStore
+    let search: ItemSearch
     let containers: Containers
     let door: AccessDoor
     let clock: any TimeSource
@@ -73,10 +75,11 @@ package final class Grants: Sendable {
     let state = Mutex(State())
 
     init(
-        tree: DomainTree, key: StateKey, containers: Containers, door: AccessDoor,
+        tree: DomainTree, search: ItemSearch, key: StateKey, containers: Containers, door: AccessDoor,
         clock: any TimeSource = SystemClock()
     ) {
         self.tree = tree
+        self.search = search
         store = GrantStore(index: tree.index, key: key)
         self.containers = containers
         self.door = door
@@ -167,9 +170,10 @@ package final class Grants: Sendable {
             var finder = ItemFinder(grant.key, bound: grant.entry)
             finder.believesNotes = false
             let finding = try finder.find(transaction)
-            guard finding.fate == .found, let entry = finding.entry,
+            guard search.fate(of: finding) == .found, let entry = finding.entry,
                 let node = try transaction.node(entry.node)
             else { continue }
+            if grant.key.identifier == nil, grant.entry != entry.id { GrantNaming(grants: self).lookSoon() }
             let rights = table.rights(grant, at: now)
             let known = found[grant.name]?.rights ?? .none
             found[grant.name] = GrantedRoot(

@@ -97,7 +97,22 @@ struct DomainTree: Sendable {
         return fresh
     }
 
-    /// What to note of an item. Its identifier is nil before the provider has it.
+    /// What to note of an item. Its identifier is nil before the provider has it, and is kept in the
+    /// index from when it has.
+    func noted(_ item: NamedItem) throws(Failure) -> (key: ItemKey, entry: Entry, node: Node) {
+        let known = try key(of: item)
+        // At a store that knows places only others' moves are found by their notes.
+        if known.key.identifier != nil || known.entry.isExcluded
+            || provider.capabilities.contains(.placeIdentifiers)
+        {
+            return known
+        }
+        try index.write { transaction throws(Failure) in try NotedName.noteUnsent(known.entry.id, transaction) }
+        // It may have got one a moment before that.
+        return try key(of: item)
+    }
+
+    /// What is known of an item. Its identifier is nil before the provider has it.
     func key(of item: NamedItem) throws(Failure) -> (key: ItemKey, entry: Entry, node: Node) {
         let known: (Node, Entry, [FileName])? = try index.read { transaction throws(Failure) in
             let names = try transaction.entries(of: item.node)

@@ -57,7 +57,7 @@ package final class Bookmarks: Sendable {
         if item.node == .root {
             throw Failure(.invalid, "the root of a domain needs no bookmark: the domain's name finds it")
         }
-        let (key, entry, _) = try tree.key(of: item)
+        let (key, entry, _) = try tree.noted(item)
         var grant: GrantID?
         if let application {
             grant = try await grants.back(
@@ -120,7 +120,7 @@ package final class Bookmarks: Sendable {
         by principal: Principal
     ) async throws(Failure) -> String? {
         guard standing.isStale, let item = standing.item else { return nil }
-        let (key, entry, _) = try tree.key(of: item)
+        let (key, entry, _) = try tree.noted(item)
         var bookmark = standing.bookmark
         (bookmark.key, bookmark.entry, bookmark.attributes) = (key, entry.id, attributes)
         bookmark.persistent = await names.name(of: entry) ?? bookmark.persistent

@@ -1,3 +1,4 @@
+import PromiseAccess
 import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
@@ -15,10 +16,14 @@ final class ItemSearch: Sendable {
     private struct State {
         /// When a search for an item may begin again.
         var rests: [ItemIdentifier: ContinuousClock.Instant] = [:]
+        /// What the last search for has not found, though it came to its end.
+        var nowhere: Set<ItemIdentifier> = []
+        var running: Set<ItemIdentifier> = []
     }
 
     private static let folderCountMax = 5_000
     private static let limit = Duration.seconds(20)
+    private static let settleTime = Duration.seconds(2)
     private static let restCountMax = 10_000
     private static let pauses = [100, 200, 400, 800, 1600].map { Duration.milliseconds($0) }
 
@@ -31,19 +36,61 @@ final class ItemSearch: Sendable {
         self.pollInterval = pollInterval
     }
 
-    /// For who does not wait; not again before the next poll could have told more.
-    func begin(_ identifier: ItemIdentifier) {
+    /// For who does not wait; not again before the next poll could have told more. False: it was
+    /// looked for, and is nowhere.
+    @discardableResult
+    func begin(_ identifier: ItemIdentifier) -> Bool {
         let now = ContinuousClock.now
-        let isDue = state.withLock { state in
-            if let rest = state.rests[identifier], rest > now { return false }
-            if state.rests.count >= ItemSearch.restCountMax { state.rests = [:] }
+        let (isDue, isNowhere) = state.withLock { state in
+            let isNowhere = state.nowhere.contains(identifier)
+            if let rest = state.rests[identifier], rest > now { return (false, isNowhere) }
+            if state.rests.count >= ItemSearch.restCountMax { (state.rests, state.nowhere) = ([:], []) }
             state.rests[identifier] = now + pollInterval
-            return true
+            state.running.insert(identifier)
+            return (true, isNowhere)
         }
         if isDue { Task { [weak self] in _ = await self?.find(identifier) } }
+        return !isNowhere
+    }
+
+    /// For who tells what became of many: waits a moment for what is not known to be nowhere.
+    func settle(_ noted: [(key: ItemKey, bound: EntryID)]) async {
+        let findings = noted.compactMap { try? tree.look(for: $0.key, bound: $0.bound) }
+        let missing = findings.filter { $0.fate != .found && begin($0.missing) }.compactMap(\.missing)
+        let end = ContinuousClock.now + ItemSearch.settleTime
+        while missing.contains(where: { isOpen($0) }), ContinuousClock.now < end {
+            try? await Task.sleep(for: .milliseconds(20))
+            if Task.isCancelled { return }
+        }
+    }
+
+    private func begin(_ identifier: ItemIdentifier?) -> Bool { identifier.map { begin($0) } ?? false }
+
+    /// It is being looked for.
+    private func isOpen(_ identifier: ItemIdentifier) -> Bool {
+        !isKnown(identifier) && state.withLock { $0.running.contains(identifier) }
+    }
+
+    /// What others have moved to where nobody here has looked turns up when it is looked for.
+    func fate(of finding: ItemFinder.Finding) -> ItemFate {
+        guard finding.fate != .found, let missing = finding.missing else { return finding.fate }
+        return begin(missing) ? .unknown : finding.fate
     }
 
     func find(_ identifier: ItemIdentifier) async -> Outcome {
+        let outcome = await look(for: identifier)
+        state.withLock { state in
+            state.running.remove(identifier)
+            if outcome == .nowhere, state.rests[identifier] != nil {
+                state.nowhere.insert(identifier)
+            } else {
+                state.nowhere.remove(identifier)
+            }
+        }
+        return outcome
+    }
+
+    private func look(for identifier: ItemIdentifier) async -> Outcome {
         if tree.engine.connectionFailure != nil { return .unfinished }
         if isKnown(identifier) { return .found }
         if await isAtProvider(identifier) { return .found }

@@ -161,6 +161,19 @@ extension Exclusion {
         try mark(source.node, kind, transaction)
     }
 
+    /// A name goes. `newName`: by a rename.
+    func noteLeft(
+        _ entry: Entry, _ kind: NodeKind, as newName: FileName? = nil, at now: Timestamp,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        try NotedName.noteLeft(entry, kind, at: now, transaction)
+        if let newName {
+            try marks.noteLeft(entry, as: newName, at: now, self, transaction)
+        } else {
+            try marks.noteLeft(entry, at: now, transaction)
+        }
+    }
+
     func mark(_ id: NodeID, _ kind: NodeKind, _ transaction: borrowing Transaction) throws(Failure) {
         let name = kind == .link ? StayingMarks.nameOfLinks : StayingMarks.name
         try transaction.setAttribute(name, of: id, to: StayingMarks.value)

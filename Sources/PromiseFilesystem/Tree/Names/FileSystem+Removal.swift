@@ -89,7 +89,7 @@ extension FileSystem {
 
     /// Takes one name from a node within a transaction.
     func remove(_ entry: Entry, _ node: Node, _ transaction: borrowing Transaction) throws(Failure) -> Removed? {
-        try exclusion.marks.noteLeft(entry, at: clock.now(), transaction)
+        try exclusion.noteLeft(entry, node.kind, at: clock.now(), transaction)
         try transaction.delete(entry.id)
         if let identifier = entry.identifier, let known = try transaction.synced(identifier),
             try !handOver(identifier, of: node, transaction), try !succession.bequeath(known, of: entry, node, transaction)

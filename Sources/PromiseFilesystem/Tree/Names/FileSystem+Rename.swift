@@ -190,7 +190,7 @@ extension FileSystem {
         try transaction.recordVersion(.versionResolved, renaming.source)
         entry.conflictsWith = nil
         node.changeTime = clock.now()
-        try exclusion.marks.noteLeft(renaming.source, as: renaming.newName, at: node.changeTime, exclusion, transaction)
+        try exclusion.noteLeft(renaming.source, node.kind, as: renaming.newName, at: node.changeTime, transaction)
         try classify(&entry, &node, was: renaming.source, transaction)
         leftNames.note(moved: renaming.source, node.kind, at: node.changeTime)
         try transaction.update(entry)
