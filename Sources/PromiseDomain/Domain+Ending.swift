@@ -17,6 +17,7 @@ extension Domain {
         filesystem.coordinator.end()
         hub.stop()
         trace.end()
+        await services.tellMoves()
         keyValues.stop()
         services.stop()
         itemServices.stop()

@@ -144,6 +144,13 @@ extension MountSuites {
                             within 15 '[ "$(readlink "$M/desk/doc")" = ../e/doc ]'; [ "$(cat "$M/desk/doc")" = 1 ]
                             """, seconds: 60)
                     }
+                    // Who goes right after a move tells it first: nobody else could, until that machine is there again.
+                    try await first.shell(
+                        """
+                        mv "$M/e" "$M/last"; "$P" sync --wait "$M"; "$P" unmount --wait "$M"
+                        grep -q '/last"' "$C/.promisefs/moves/items.json"
+                        """)
+                    try await first.remount()
                 }
             }
         }

@@ -75,6 +75,11 @@ package struct DocumentServices: Sendable {
         views.start()
     }
 
+    /// Others follow what was moved here also when this machine is away for long.
+    func tellMoves() async { await moveNotes.tell(within: DocumentServices.farewell) }
+
+    private static let farewell = Duration.seconds(2)
+
     func stop() {
         views.stop()
         containers.stop()

@@ -25,6 +25,7 @@ final class MoveNotes: Sendable {
     private static let toldSetting = "moves.told"
     /// Between two looks at what was moved here; nobody is asked for that.
     private static let pause = Duration.seconds(5)
+    private static let turnPause = Duration.milliseconds(20)
     /// How many places that were told at once are looked into, and how many notes make room for new ones.
     private static let pieceCount = 100
 
@@ -114,13 +115,24 @@ final class MoveNotes: Sendable {
 
     // MARK: From here
 
-    private func tell() async {
-        guard isOfUse, !configuration.isReadOnly else { return }
+    /// What nobody was told of so far, before this machine goes; waits no longer than that.
+    func tell(within limit: Duration) async {
+        guard isOfUse, !configuration.isReadOnly, (try? changes().1) != nil || values.unsentCount > 0 else { return }
+        _ = try? await withDeadline(limit, "the provider did not answer") {
+            [weak self] () async throws(ProviderError) in
+            while await self?.tell() == false { try? await Task.sleep(for: MoveNotes.turnPause) }
+        }
+    }
+
+    /// False: it is under way.
+    @discardableResult
+    private func tell() async -> Bool {
+        guard isOfUse, !configuration.isReadOnly else { return true }
         let begins = state.withLock { state in
             defer { state.isRunning = true }
             return !state.isRunning
         }
-        guard begins else { return }
+        guard begins else { return false }
         defer { state.withLock { $0.isRunning = false } }
         await logged { () async throws(Failure) in
             let (changes, next) = try self.changes()
@@ -134,6 +146,7 @@ final class MoveNotes: Sendable {
             let isOnline = self.tree.engine.connectionFailure == nil
             if isOnline, !changes.isEmpty || self.values.unsentCount > 0 { try await self.exchange() }
         }
+        return true
     }
 
     /// Where something has gone from, and where something else is by now; and how far moves are told
