@@ -149,6 +149,8 @@ struct AdoptCommand: AsyncParsableCommand {
 
 /// What a folder has and a mount has of it. Blocks.
 struct FolderComparison {
+    private static let reserved = Array(".promisefs".utf8)
+
     let source: [UInt8]
     let target: [UInt8]
     /// Below the folder: files of one size and time.
@@ -175,6 +177,8 @@ struct FolderComparison {
             return failures.append(error)
         }
         for name in names {
+            // What a storage keeps for itself, where the folder was one: it is of no other.
+            if folder.isEmpty, name == FolderComparison.reserved { continue }
             let path = folder + [0x2F] + name
             let (here, there) = (source + path, target + path)
             // The domain itself may be mounted in the folder.
