@@ -7,6 +7,12 @@ package enum RecordTrouble: Error, Hashable, Sendable {
     /// not know.
     case newer(schema: Int)
 
+    /// Of what is damaged on this machine, too.
+    package func sentenceOfBoth(_ record: String) -> String {
+        "\(record) are damaged at the provider and here; 'promisefs verify --provider --repair' keeps "
+            + "both files elsewhere and goes on without them"
+    }
+
     /// Of what is at the provider.
     package func sentence(of record: String) -> String {
         switch self {

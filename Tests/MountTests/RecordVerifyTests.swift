@@ -113,6 +113,10 @@ extension MountSuites {
                     name
                         + """
                         s=0; get one 2> "$T/said" || s=$?; [ $s = 1 ]; grep -q 'are damaged' "$T/said"; [ "$(get two)" = light ]
+                        # Whole nowhere: nothing here is used, and when both went nothing is said any more.
+                        within 60 '"$P" status "$M" | grep -q "one are damaged at the provider and here"'
+                        "$P" verify --provider --repair "$M"; not grep -q 'example.one are' <<< "$("$P" status "$M")"
+                        "$P" kv set --app com.example.one --domain $D theme new; [ "$(get one)" = new ]
                         """)
             }
         }

@@ -109,7 +109,9 @@ extension Values {
             do throws(RecordTrouble) {
                 theirs = try ValueRecord(JSONReader.read(found.bytes), of: name)
             } catch {
-                throw Failure(.corrupted, error.sentence(of: needs.kind.record(of: name)))
+                let record = needs.kind.record(of: name)
+                let isNowhereWhole = error == .damaged && isDamaged(name)
+                throw Failure(.corrupted, isNowhereWhole ? error.sentenceOfBoth(record) : error.sentence(of: record))
             }
         }
         if theirs != nil { try setAsideDamaged(name) }

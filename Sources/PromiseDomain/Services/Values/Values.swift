@@ -257,7 +257,7 @@ package final class Values: Sendable {
 
     /// Also when somebody wants the provider to be looked at now.
     package func exchangeAll() async {
-        for name in state.withLock({ $0.isOver ? [] : Array($0.stores.keys) }) {
+        for name in state.withLock({ $0.isOver ? [] : Set($0.stores.keys).union($0.trouble.keys) }) {
             await exchange(name)
         }
     }
@@ -311,9 +311,14 @@ package final class Values: Sendable {
         return store
     }
 
+    /// On the thread. What is here is of no use either.
+    func isDamaged(_ name: Key) -> Bool {
+        state.withLock { $0.stores[name] } == nil && files.isDamaged(name)
+    }
+
     /// On the thread, when the provider has values that can be read. A file that is damaged is kept, for people to look into.
     func setAsideDamaged(_ name: Key) throws(Failure) {
-        guard state.withLock({ $0.stores[name] }) == nil, files.isDamaged(name) else { return }
+        guard isDamaged(name) else { return }
         let stateFolder = Array(files.folder[..<(files.folder.lastIndex(of: 0x2F) ?? 0)])
         let shelf = RecordShelf(stateFolder: stateFolder)
         let place = try shelf.setAside(files.path(name), as: "\(needs.kind.rawValue)-\(name).json")
