@@ -4,9 +4,9 @@ import PromiseFilesystem
 import PromiseIndex
 import Synchronization
 
-/// What was given before the provider had it is found by what that calls it, from when it has it: its
-/// name on this machine goes when others move it to where nobody here has looked, and when a program
-/// saves it in some ways.
+/// What was given before the provider had it is found by what that calls it, from when it has it:
+/// its name on this machine goes when others move it to where nobody here has looked, and when a
+/// program saves it in some ways.
 struct GrantNaming: Sendable {
     /// Between two looks.
     private static let pause = Duration.seconds(5)
@@ -43,7 +43,8 @@ struct GrantNaming: Sendable {
             _ = try grants.change { table, _ in
                 var change = GrantChange()
                 for new in known {
-                    for grant in table.rebind(new.id, to: new.key, new.entry).stored { change.store(grant) }
+                    let rebound = table.rebind(new.id, to: new.key, new.entry)
+                    for grant in rebound.stored { change.store(grant) }
                 }
                 return change
             }

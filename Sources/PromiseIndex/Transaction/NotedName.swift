@@ -14,7 +14,9 @@ package enum NotedName {
         "noted-at.\(parent).\(PathDigits.text(name.bytes))"
     }
 
-    package static func noteUnsent(_ entry: EntryID, _ transaction: borrowing Transaction) throws(Failure) {
+    package static func noteUnsent(
+        _ entry: EntryID, _ transaction: borrowing Transaction
+    ) throws(Failure) {
         let name = setting(of: entry)
         if try transaction.setting(name) == nil { try transaction.setSetting(name, unsent) }
     }
@@ -47,8 +49,8 @@ package enum NotedName {
         of entry: EntryID, _ transaction: borrowing Transaction
     ) throws(Failure) -> Entry? {
         for place in try leftPlaces(of: entry, transaction) {
-            guard let heir = try transaction.entry(in: place.parent, named: place.name), heir.id != entry,
-                try isHeir(heir, of: place, transaction)
+            guard let heir = try transaction.entry(in: place.parent, named: place.name),
+                heir.id != entry, try isHeir(heir, of: place, transaction)
             else { continue }
             return heir
         }
@@ -73,7 +75,9 @@ package enum NotedName {
     static func take(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
         guard let identifier = entry.identifier else { return }
         let name = setting(of: entry.id)
-        if try transaction.setting(name) != nil { try transaction.setSetting(name, identifier.rawValue) }
+        if try transaction.setting(name) != nil {
+            try transaction.setSetting(name, identifier.rawValue)
+        }
         let heirs = heirSetting(at: entry.parent, entry.name)
         guard let number = try transaction.setting(heirs).flatMap({ Int64($0) }) else { return }
         try transaction.setSetting(heirs, nil)

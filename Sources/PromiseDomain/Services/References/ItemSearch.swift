@@ -25,6 +25,7 @@ final class ItemSearch: Sendable {
     private static let limit = Duration.seconds(20)
     private static let settleTime = Duration.seconds(2)
     private static let restCountMax = 10_000
+    private static let runningMax = 64
     private static let pauses = [100, 200, 400, 800, 1600].map { Duration.milliseconds($0) }
 
     private let tree: DomainTree
@@ -44,7 +45,11 @@ final class ItemSearch: Sendable {
         let (isDue, isNowhere) = state.withLock { state in
             let isNowhere = state.nowhere.contains(identifier)
             if let rest = state.rests[identifier], rest > now { return (false, isNowhere) }
-            if state.rests.count >= ItemSearch.restCountMax { (state.rests, state.nowhere) = ([:], []) }
+            // The others at the next question: each search asks the provider.
+            if state.running.count >= ItemSearch.runningMax { return (false, isNowhere) }
+            if state.rests.count >= ItemSearch.restCountMax {
+                (state.rests, state.nowhere) = ([:], [])
+            }
             state.rests[identifier] = now + pollInterval
             state.running.insert(identifier)
             return (true, isNowhere)
@@ -56,7 +61,8 @@ final class ItemSearch: Sendable {
     /// For who tells what became of many: waits a moment for what is not known to be nowhere.
     func settle(_ noted: [(key: ItemKey, bound: EntryID)]) async {
         let findings = noted.compactMap { try? tree.look(for: $0.key, bound: $0.bound) }
-        let missing = findings.filter { $0.fate != .found && begin($0.missing) }.compactMap(\.missing)
+        let missing = findings.filter { $0.fate != .found && begin($0.missing) }
+            .compactMap(\.missing)
         let end = ContinuousClock.now + ItemSearch.settleTime
         while missing.contains(where: { isOpen($0) }), ContinuousClock.now < end {
             try? await Task.sleep(for: .milliseconds(20))
@@ -64,7 +70,9 @@ final class ItemSearch: Sendable {
         }
     }
 
-    private func begin(_ identifier: ItemIdentifier?) -> Bool { identifier.map { begin($0) } ?? false }
+    private func begin(_ identifier: ItemIdentifier?) -> Bool {
+        identifier.map { begin($0) } ?? false
+    }
 
     /// It is being looked for.
     private func isOpen(_ identifier: ItemIdentifier) -> Bool {
