@@ -66,6 +66,7 @@ package final class Values: Sendable {
     static let quietTime = Duration.milliseconds(500)
     /// The first to ask on a machine waits so long for what others have.
     private static let firstPatience = Duration.seconds(2)
+    private static let turnPause = Duration.milliseconds(10)
 
     let needs: Needs
     private let files: ValueFiles
@@ -291,9 +292,16 @@ package final class Values: Sendable {
 
     private func exchangeSoon(_ name: Key) async {
         _ = try? await withDeadline(Values.firstPatience, "the provider did not answer") {
-            [weak self] () async throws(ProviderError) in await self?.exchange(name)
+            [weak self] () async throws(ProviderError) in
+            await self?.exchange(name)
+            // Somebody else's, as that of the start, is one as well.
+            while self?.isExchanging(name) == true, !Task.isCancelled {
+                try? await Task.sleep(for: Values.turnPause)
+            }
         }
     }
+
+    private func isExchanging(_ name: Key) -> Bool { state.withLock { $0.exchanging.contains(name) } }
 
     func onThread<Result: Sendable>(
         _ body: @escaping @Sendable () throws(Failure) -> Result
