@@ -1,4 +1,5 @@
 import Foundation
+import NIOHTTP1
 import PromiseCore
 import PromiseProvider
 import PromiseHTTP
@@ -29,6 +30,20 @@ struct ReplyTests {
         #expect(resources[0].keptState == "1 644 0 0 5 vc-1")
         #expect(resources[1].isCollection && resources[1].entityTag == nil, "what is not there is no property")
         #expect(resources[0].refusals.isEmpty && resources[1].refusals == [404])
+    }
+
+    /// It was "the server answers 424", and a lock that had ended was noticed a minute later.
+    @Test(arguments: [("423 Locked", 423), ("403 Forbidden", 403), ("424 Failed Dependency", 424), ("", 424)])
+    func whatIsInTheWayBelowAFolderIsSaid(below: String, meant: Int) {
+        let text =
+            below.isEmpty
+            ? "<html>no multi-status</html>"
+            : "<D:multistatus xmlns:D=\"DAV:\"><D:response><D:href>/dir/sub/f</D:href>"
+                + "<D:status>HTTP/1.1 \(below)</D:status></D:response></D:multistatus>"
+        let reply = HTTPReply(status: 424, headers: [:], body: Data(text.utf8))
+        let error = ProviderError(reply, "'/dir' cannot be moved")
+        let expected = ProviderError(status: meant, "'/dir' cannot be moved")
+        #expect(error.code == expected.code && error.message == expected.message)
     }
 
     @Test func aReplyThatIsCutOffIsNone() {

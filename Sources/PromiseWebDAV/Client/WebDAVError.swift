@@ -1,4 +1,4 @@
-import PromiseHTTP
+package import PromiseHTTP
 package import PromiseProvider
 
 extension ProviderError {
@@ -6,9 +6,19 @@ extension ProviderError {
     ///
     /// `what` is what was tried, as the beginning of a sentence: `'a/b' cannot be uploaded`. `puts`: something was to be put into
     /// a folder, so 409 tells that there is none (RFC 4918, sections 9.3.1, 9.7.1, 9.9.4 and 9.10.6).
-    init(_ reply: HTTPReply, _ what: String, puts: Bool = false) {
-        self.init(status: reply.status, retryAfter: reply.header("Retry-After"), what, puts: puts)
+    package init(_ reply: HTTPReply, _ what: String, puts: Bool = false) {
+        let status = reply.status == 424 ? ProviderError.obstacle(in: reply) ?? 424 : reply.status
+        self.init(status: status, retryAfter: reply.header("Retry-After"), what, puts: puts)
     }
+
+    /// Something in a folder keeps it from being moved or removed, and Apache says what in a multi-status: a lock ends.
+    private static func obstacle(in reply: HTTPReply) -> Int? {
+        guard reply.body.count <= obstacleByteCount else { return nil }
+        let statuses = MultiStatusParser.parse(reply.body)?.compactMap(\.status).filter { $0 >= 400 && $0 != 424 }
+        return statuses?.contains(423) == true ? 423 : statuses?.min()
+    }
+
+    private static let obstacleByteCount = 64 << 10
 
     package init(status: Int, retryAfter: String? = nil, _ what: String, puts: Bool = false) {
         let code: Code =
