@@ -76,7 +76,8 @@ package protocol Provider: Sendable {
 
     /// Removes a file or link if it still has `baseVersion`, or a folder if it is empty (`.conflict` otherwise). The base
     /// version of a folder tells that it is one, for stores that know an item by its place.
-    /// Removing what is gone already is done.
+    /// Removing what is gone already is done; a store that knows places only throws `.notFound` where
+    /// the folder of a file is gone, too, as others may have moved it.
     func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError)
 
     /// This machine keeps that version's content no longer, so what was held ready for it may go. A courtesy: it may come late

@@ -292,11 +292,19 @@ final class StoreProvider: Provider, @unchecked Sendable {
             if let item = try? find(reference) { try check(item, baseVersion) }
         }
         try await carry(what, isChange: true) { () throws(ProviderError) in
-            guard let item = try? find(reference) else { return }
+            guard let item = try? find(reference) else { return try checkFolder(of: reference) }
             if store.kind.hasConditions { try check(item, baseVersion) }
             if item.version != baseVersion?.rawValue { store.overwrite(item) }
             guard store.children(of: item.number).isEmpty else { throw ProviderError(.conflict, "it is not empty") }
             store.remove(item.number)
+        }
+    }
+
+    /// What is gone is removed; what was in a folder that is gone may be elsewhere.
+    private func checkFolder(of reference: ItemReference) throws(ProviderError) {
+        guard store.kind.byPlace, reference.path.count > 1 else { return }
+        guard store.item(at: Array(reference.path.dropLast())) != nil else {
+            throw ProviderError(.notFound, "its folder is gone")
         }
     }
 

@@ -222,12 +222,12 @@ final class EngineFixture: Sendable {
         engine.notePending()
     }
 
-    func remove(_ name: String) throws {
+    func remove(_ name: String, in parent: NodeID = .root) throws {
         try index.write { transaction throws(Failure) in
-            guard let entry = try transaction.entry(in: .root, named: FileName(name)!) else { return }
+            guard let entry = try transaction.entry(in: parent, named: FileName(name)!) else { return }
             try transaction.delete(entry.id)
             try transaction.delete(entry.node)
-            try transaction.record(.deleted, node: entry.node, parent: .root, name: entry.name)
+            try transaction.record(.deleted, node: entry.node, parent: parent, name: entry.name)
             guard let identifier = entry.identifier else { return }
             let now = SystemClock().now()
             try transaction.setPending(Pending(subject: .deletion(identifier), since: now, due: now))

@@ -123,7 +123,12 @@ package struct PlaceProvider: Provider {
     }
 
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
-        guard let stored = await memory.item(at: reference.path) else { return }
+        guard let stored = await memory.item(at: reference.path) else {
+            let above = Array(reference.path.dropLast())
+            if above.isEmpty { return }
+            _ = try await resolved(ItemReference(identifier: reference.identifier, path: above))
+            return
+        }
         let inner = ItemReference(identifier: stored.item.identifier, path: reference.path)
         try await memory.delete(inner, baseVersion: baseVersion)
     }

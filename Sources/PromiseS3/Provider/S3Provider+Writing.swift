@@ -288,6 +288,9 @@ extension S3Provider {
             }
         } else if baseVersion == nil {
             _ = try await deleteFile(path, nil)
+        } else if path.count > 1, try await !self.isFolder(Array(path.dropLast())) {
+            // Others may have moved the folder: that is no removal.
+            throw ProviderError(.notFound, "the folder of \(shown(path)) is not on the server")
         }
     }
 

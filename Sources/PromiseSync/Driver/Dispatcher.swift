@@ -93,6 +93,12 @@ final class Dispatcher: ActionPerformer {
             } event: {
                 .lookedInto(folder.identifier, $0, operationCount: count)
             }
+        case .survey(let survey, let count):
+            answer { provider async throws(ProviderError) in
+                try await survey.run(provider)
+            } event: {
+                .surveyed(survey, $0, operationCount: count)
+            }
         case .tell(let operation):
             tell(operation)
         case .root(let number):

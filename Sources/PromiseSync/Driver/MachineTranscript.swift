@@ -193,6 +193,8 @@ extension Call {
             "find \(item.rawValue) at "
                 + places.map(\.reference.text).joined(separator: ", then at ")
         case .lookInto(let folder, _): "look into \(folder.text)"
+        case .survey(let survey, _):
+            "look for a folder at " + survey.places.map(\.text).joined(separator: " and ")
         case .tell(let operation): operation.work.text
         case .root: "ask for the root"
         case .currentAnchor(let feed): "ask for the anchor, feed \(feed)"

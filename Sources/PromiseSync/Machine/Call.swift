@@ -9,6 +9,8 @@ enum Call {
     case find(ItemIdentifier, at: [Whereabouts], operationCount: Int)
     /// The first page of a folder that was removed here.
     case lookInto(ItemReference, operationCount: Int)
+    /// Where a folder is that is gone.
+    case survey(FolderSurvey, operationCount: Int)
     case tell(Operation)
     /// Whether it can be reached, and which storage it is.
     case root(number: Int)

@@ -52,6 +52,7 @@ package enum Event {
     /// `operationCount`: operations that had ended when it was asked.
     case found(ItemIdentifier, Result<FoundItem, ProviderError>, operationCount: Int)
     case lookedInto(ItemIdentifier, Result<[Item], ProviderError>, operationCount: Int)
+    case surveyed(FolderSurvey, Result<[FolderSurvey.Found], ProviderError>, operationCount: Int)
     /// What is about to be sent has this digest.
     case digested(SentID, String)
     case told(Operation, Result<Operation.Outcome, ProviderError>)

@@ -37,7 +37,7 @@ struct Machine {
             .newsKnown,
             .usedDue, .usedKnown, .cameBack, .cameBackTo:
             try handleProvider(event, &turn, transaction)
-        case .itemDoubted, .found, .lookedInto, .askingDue, .digested, .told, .followDue, .follow, .followed,
+        case .itemDoubted, .found, .lookedInto, .surveyed, .askingDue, .digested, .told, .followDue, .follow, .followed,
             .claimsReleased, .asideDue, .tellingDue, .tell, .tellingFailed:
             try handleItem(event, &turn, transaction)
         case .fetchesWanted, .pinnedWanted, .fetchTroubled, .fetchEnded, .hydrationPaused,
@@ -110,6 +110,8 @@ struct Machine {
             try Asking.found(item, result, since: count, &turn, transaction)
         case .lookedInto(let folder, let result, let count):
             try Reviving.lookedInto(folder, result, since: count, &turn, transaction)
+        case .surveyed(let survey, let result, let count):
+            try MovedFolders.surveyed(survey, result, since: count, &turn, transaction)
         case .digested(let sent, let digest): try transaction.setDigest(digest, of: sent)
         case .told(let operation, let result):
             try Answering.told(operation, result, &turn, transaction)

@@ -105,6 +105,8 @@ struct QuestionMemory {
     var looks: [ItemIdentifier: FolderLook] = [:]
     /// What was moved without an answer, and not found where it was moved to.
     var movesLookedFor: Set<ItemIdentifier> = []
+    /// Folders that others may have moved.
+    var moved = MovedFoldersMemory()
 }
 
 /// What the provider is being told.

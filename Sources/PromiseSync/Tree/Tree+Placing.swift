@@ -54,6 +54,7 @@ extension Tree {
         }
         try transaction.deletePending(.deletion(item.identifier))
         let entry = try insertPlaceholder(item, in: folder, &turn, transaction)
+        MovedFolders.noteAppeared(item, &turn)
         turn.notices.noteAppeared(item.name, in: folder)
         try FolderTimes.lookAfterChange(in: folder, &turn, transaction)
         if try transaction.node(entry.node)?.pin == .pinned { turn.lookForPinned() }

@@ -155,7 +155,7 @@ extension WebDAVProvider {
 
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
         try await acquaintance.complete()
-        let presence = ServerPresence(provider: self)
+        let presence = ServerPresence(provider: self, removed: reference.path)
         if let baseVersion, try await deleteMatching(reference.path, baseVersion) { return }
         do throws(ProviderError) {
             if let baseVersion, baseVersion != WebDAVProvider.folderVersion {

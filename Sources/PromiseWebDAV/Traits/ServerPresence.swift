@@ -1,9 +1,13 @@
+import PromiseCore
 import PromiseProvider
 
 /// Whether the server itself answers. One in its place, as behind a login page or a proxy that has lost it, says the same of
 /// everything: it shows no root.
 struct ServerPresence: Sendable {
     let provider: WebDAVProvider
+    /// What is said to be gone, as it was to be removed. Where its folder is gone, too, others may have
+    /// moved that, and it is no removal.
+    var removed: [FileName] = []
 
     var isShown: Bool {
         get async {
@@ -25,5 +29,10 @@ struct ServerPresence: Sendable {
             throw error.code == .notFound ? ProviderError(.retry, error.message) : error
         }
         guard isFolder else { throw ProviderError(.retry, "\(provider.shown([])) is no folder on the server") }
+        guard removed.count > 1,
+            try await provider.resourceIfAny(at: Array(removed.dropLast())) == nil
+        else { return }
+        throw ProviderError(
+            .notFound, "the folder of \(provider.shown(removed)) is not on the server")
     }
 }

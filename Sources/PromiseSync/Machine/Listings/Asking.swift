@@ -157,20 +157,31 @@ enum Asking {
         }
         if let arrival = turn.memory.questions.arrivals[identifier] {
             turn.remember { $0.questions.arrivals[identifier] = nil }
-            if try followArrival(arrival, result, &turn, transaction) { return }
+            if try followArrival(arrival, result, &turn, transaction) {
+                return MovedFolders.isUndecided(identifier, &turn)
+            }
         }
         switch result {
         case .success(let found):
             try observe(found, identifier, &turn, transaction)
+            if found.parent == nil {
+                MovedFolders.isThere(identifier, &turn)
+            } else {
+                MovedFolders.isUndecided(identifier, &turn)
+            }
         case .failure(let problem)
         where problem.code == .notFound && identifier != turn.facts.rootIdentifier:
             if let askedAt, !Connecting.isOfUse(since: askedAt, turn) {
                 turn.remember { $0.questions.gone[identifier] = count }
                 return Connecting.vouch(&turn)
             }
+            guard try MovedFolders.isToBeBelieved(identifier, &turn, transaction)
+            else { return }
+            MovedFolders.isUndecided(identifier, &turn)
             try transaction.setRemote(identifier, .deleted)
             turn.noteDivergence()
         case .failure(let problem):
+            MovedFolders.isUndecided(identifier, &turn)
             turn.judge(problem)
             // Nothing else asks for it before its folder is looked at again.
             if let parent = try turn.known(identifier, transaction)?.parent {

@@ -239,6 +239,7 @@ extension Listings {
             try !Telling.mayBeRemoved(item, turn, transaction)
         {
             try Tree.insertPlaceholder(item, in: listing.folder, &turn, transaction)
+            if !listing.isFirst { MovedFolders.noteAppeared(item, &turn) }
             try FolderTimes.lookAfterChange(in: listing.folder, &turn, transaction)
             return true
         }
