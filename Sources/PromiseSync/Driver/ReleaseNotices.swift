@@ -35,10 +35,10 @@ final class ReleaseNotices: Sendable {
             defer { state.isTelling = true }
             return !state.isTelling
         }
-        if begins { Task(executorPreference: executor) { await self.tell() } }
+        if begins { Task(executorPreference: executor) { await self.empty() } }
     }
 
-    private func tell() async {
+    private func empty() async {
         while true {
             let notices = state.withLock { state in
                 defer { state.waiting = [] }
