@@ -33,8 +33,8 @@ SAMPLES = {
 # As `promisefs try --fault` takes them.
 _CALLS = "|".join("""
     connect root item enumerateItems currentAnchor changes waitForChanges fetchContents create modify delete fetchThumbnail
-    saveThumbnail quota pickerPage persistentIdentifier identifierOfPersistent earlierVersions readObject writeObject
-    listObjects deleteObject
+    saveThumbnail quota pickerPage persistentIdentifier identifierOfPersistent earlierVersions contentsReleased
+    readObject writeObject listObjects deleteObject
     """.split())
 _FAULT = re.compile(
     r"delay=\d+(\.\d+)?s|delay=\d+ms|(offline|hang|short|stale)=(true|false)|(fail|bandwidth)=[1-9]\d*"
