@@ -91,6 +91,25 @@ extension MountSuites {
             }
         }
 
+        /// A password that was typed as soon as its question was there was shown, thrown away, and waited for without end.
+        @Test(.timeLimit(.minutes(1))) func answersThatArePastedAllAtOnceAreTaken() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    cat > "$T/paste.py" << 'END'
+                    import os, pty, signal, sys
+                    process, terminal = pty.fork()
+                    if process == 0:
+                        os.execv(sys.argv[1], [sys.argv[1], "setup", "--no-enable", "--no-check", "--no-mount"])
+                    os.write(terminal, b"webdav+http://ann@127.0.0.1:9/x\\nwork\\n\\nsecret\\n")
+                    signal.alarm(30)
+                    assert os.waitpid(process, 0)[1] == 0
+                    END
+                    python3 "$T/paste.py" "$P"; grep -qx 'password = secret' "$XDG_CONFIG_HOME/promisefs/credentials"
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(1))) func setupKeepsAPasswordForNobodyElse() async throws {
             try await MountedDomain.with(mounts: false) { domain in
                 try await domain.shell(

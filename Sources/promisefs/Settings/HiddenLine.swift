@@ -5,17 +5,20 @@ import PromiseSystem
 enum HiddenLine {
     /// Nil for an empty one.
     static func ask(_ question: String) -> String? {
-        Output.text("\(question): ")
-        let line = read()
+        let line = read { Output.text("\(question): ") }
         Output.line("")
         return line.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    private static func read() -> String? {
+    /// `ask` shows the question when what is typed is shown no more: whoever answers at once is not
+    /// seen. What was typed before is kept, as of one who pastes all answers.
+    private static func read(asking ask: () -> Void) -> String? {
         var settings = termios()
-        guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return readLine() }
         var ends: [CInt] = [0, 0]
-        guard pipe(&ends) == 0 else { return readLine() }
+        guard tcgetattr(STDIN_FILENO, &settings) == 0, pipe(&ends) == 0 else {
+            ask()
+            return readLine()
+        }
         defer { for end in ends { close(end) } }
         for end in ends {
             _ = fcntl(end, F_SETFL, O_NONBLOCK)
@@ -24,11 +27,12 @@ enum HiddenLine {
         var before = settings
         settings.c_lflag &= ~tcflag_t(ECHO)
         BoundProcess.writeSignals(to: ends[1])
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
+        ask()
         let signal = waitForLine(orSignal: ends[0])
         let line = signal == nil ? readLine() : nil
         // Whoever ends this process finds a terminal that shows what is typed.
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &before)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &before)
         BoundProcess.writeSignals(to: nil)
         if let signal {
             Output.line("")
