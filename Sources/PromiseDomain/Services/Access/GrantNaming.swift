@@ -15,8 +15,12 @@ struct GrantNaming: Sendable {
 
     static func start(for grants: Grants, pollInterval: Duration) {
         Task { [weak grants, interval = min(pollInterval, pause)] in
-            while let grants, !grants.state.withLock({ $0.isOver }) {
-                await GrantNaming(grants: grants).look()
+            while true {
+                // They are not held while nothing is done.
+                do {
+                    guard let grants, !grants.state.withLock({ $0.isOver }) else { return }
+                    await GrantNaming(grants: grants).look()
+                }
                 try? await Task.sleep(for: interval)
             }
         }

@@ -8,10 +8,11 @@ struct PauseCommand: AsyncParsableCommand {
         commandName: "pause",
         abstract: "Send nothing and fetch nothing by itself, until it is resumed.",
         discussion: """
-            For a line that somebody else needs, or that costs by the byte. What programs open is still fetched, what others \
-            change is still seen, and all work is kept. It stays so over restarts and the next mount; 'promisefs status' \
-            says it. Without DOMAIN all mounted domains of this user are paused. With --json it is one object for a DOMAIN, \
-            an array without.
+            For a line that somebody else needs, or that costs by the byte. What programs open is \
+            still fetched, with what is fetched ahead of it, what others change is still seen, and \
+            all work is kept. It stays so over restarts and the next mount; 'promisefs status' says \
+            it. Without DOMAIN all mounted domains of this user are paused. With --json it is one \
+            object for a DOMAIN, an array without.
 
             Example:
               promisefs pause documents
