@@ -1,6 +1,6 @@
 package import PromiseCore
 
-package import Glibc
+import Glibc
 import CPromiseSystem
 
 /// An owned file descriptor: closed exactly once, by `close()` or at the end of its life. Close-on-exec from birth.

@@ -1,5 +1,5 @@
 import CPromiseSystem
-package import Glibc
+import Glibc
 package import PromiseCore
 
 // The system calls that content, folders and the mount share, each with the label of its call site.
