@@ -57,6 +57,8 @@ extension StatusDocument {
         lastEnd = status.lastEnd
         connectionSince = status.connectionSince.map { $0.wireText }
         pausedSince = status.pausedSince.map { $0.wireText }
+        uploadLimit = status.lineRates.up
+        downloadLimit = status.lineRates.down
         nextTry = status.nextTry.map { $0.wireText }
         excluded = status.excluded
         unsentRecords = status.unsentRecords

@@ -29,7 +29,7 @@ extension Domain {
             uploading: engine.uploadingCount, downloading: engine.hydrator.runningCount,
             bytesFetched: engine.hydrator.bytesFetched,
             bytesUploaded: engine.bytesUploaded, cacheBytes: counts?.localBytes ?? 0,
-            cacheLimit: configuration.cacheLimit,
+            cacheLimit: engine.cacheLimit,
             quotaTotal: quota?.total, quotaAvailable: quota?.available,
             openFiles: filesystem.openCount)
         status.kernelNodes = filesystem.kernelNodeCount
@@ -57,6 +57,7 @@ extension Domain {
         }
         (status.connectionSince, status.nextTry) = engine.connectionTimes
         status.pausedSince = engine.pausedSince
+        status.lineRates = engine.limits.line
         return status
     }
 }

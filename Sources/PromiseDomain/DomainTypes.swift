@@ -85,6 +85,8 @@ package struct DomainStatus: Sendable {
     package var nextTry: Timestamp?
     /// Since when nothing is sent and fetched by itself, as somebody wants; nil: it is.
     package var pausedSince: Timestamp?
+    /// How fast bytes may go to the provider's server and come from it.
+    package var lineRates = LineRates()
     /// `device` or `io_uring`.
     package var transport: String
     /// Why the transport is the device.

@@ -12,6 +12,9 @@ package final class BelatedProvider: Provider {
     /// A leaf: nothing is called while it is held.
     private let made = Mutex<(any Provider)?>(nil)
 
+    /// What is set before there is a line.
+    private let wanted = LineLimit()
+
     /// `make` throws a sentence as long as it cannot be.
     package init(name: String, make: @escaping Making) {
         self.name = name
@@ -25,6 +28,7 @@ package final class BelatedProvider: Provider {
     package var limitations: [String] { there?.limitations ?? [] }
     package var executor: (any TaskExecutor)? { there?.executor }
     package var faultLine: FaultLine? { there?.faultLine }
+    package var lineLimit: LineLimit? { there.map { $0.lineLimit } ?? wanted }
     package var privateObjects: (any PrivateObjects)? { there?.privateObjects }
 
     private func provider() throws(ProviderError) -> any Provider {
@@ -43,6 +47,7 @@ package final class BelatedProvider: Provider {
             // It counts as one that lets nobody in, which is tried again.
             throw ProviderError(.authenticate, error.message)
         }
+        new.lineLimit?.set(wanted.rates)
         try await new.connect()
         made.withLock { $0 = $0 ?? new }
     }

@@ -20,6 +20,9 @@ package protocol Provider: Sendable {
     /// Where checks let its requests have trouble; nil: it sends none.
     var faultLine: FaultLine? { get }
 
+    /// Where people set how fast bytes may go to its server and come from it; nil: it has no line that it could slow down.
+    var lineLimit: LineLimit? { get }
+
     /// What PromiseFS itself keeps there; nil without the capability `privateObjects`. Known after `connect`.
     var privateObjects: (any PrivateObjects)? { get }
 
@@ -148,6 +151,7 @@ extension Provider {
     package var limitations: [String] { [] }
     package var executor: (any TaskExecutor)? { nil }
     package var faultLine: FaultLine? { nil }
+    package var lineLimit: LineLimit? { nil }
     package var privateObjects: (any PrivateObjects)? { nil }
     package func fetchThumbnail(
         of reference: ItemReference, version: ContentVersion, size: Int

@@ -72,6 +72,9 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var nextTry: String?
     /// Since when nothing is sent and fetched by itself, as `promisefs pause` said; missing: it is.
     public var pausedSince: String?
+    /// Bytes a second that may go to the provider and come from it, as `promisefs limit` said; missing: as many as can.
+    public var uploadLimit: UInt64?
+    public var downloadLimit: UInt64?
     /// Documents that have unresolved versions: `promisefs conflicts` lists them.
     public var conflicts: Int?
     /// What is wrong with the settings that the domain was to have: it has those of the last time.

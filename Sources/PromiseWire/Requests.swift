@@ -76,6 +76,23 @@ public struct VerifyRequest: Codable, Sendable, Equatable {
 }
 
 /// `POST /v1/unmount`.
+/// What of a domain's limits is to be another one: a decimal number of bytes, or of bytes a second; or `none`. Missing: as it is.
+public struct LimitsRequest: Codable, Sendable, Equatable {
+    public static let none = "none"
+    /// Of the cache: as the domain was mounted.
+    public static let asConfigured = "default"
+
+    public var cache: String?
+    public var upload: String?
+    public var download: String?
+
+    public init(cache: String? = nil, upload: String? = nil, download: String? = nil) {
+        self.cache = cache
+        self.upload = upload
+        self.download = download
+    }
+}
+
 public struct UnmountRequest: Codable, Sendable, Equatable {
     public var wait: Bool?
     public var timeoutSeconds: Double?

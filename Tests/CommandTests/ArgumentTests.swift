@@ -64,7 +64,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 45)
+        #expect(PromiseFS.configuration.subcommands.count == 46)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
@@ -75,7 +75,7 @@ import Testing
             ["restart", "/m"], ["find", "TRUEPREDICATE"], ["changes", "--since", "0"], ["watch", "/m"],
             ["versions", "/m"], ["conflicts", "/m"], ["resolve", "/m", "--keep", "both"], ["thumbnail", "/m"], ["trace", "/m"],
             ["pick"], ["web"], ["setup", "--yes"], ["enable", "work"], ["disable", "work"], ["login", "work"],
-            ["notify"],
+            ["notify"], ["limit", "work", "--upload", "500k/s"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
         _ = try PromiseFS.parseAsRoot(["run", "--json", "--", "true"])

@@ -197,5 +197,29 @@ extension MountSuites {
                 try await domain.shell("for n in $(seq 20); do cmp \"$M/$n\" \"$C/$n\"; done")
             }
         }
+
+        /// > What `promisefs limit` says about a domain holds at once, also after the next mount:
+        @Test(.timeLimit(.minutes(3))) func aLimitThatIsSetLaterIsKept() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "for n in $(seq 8); do head -c 1000000 /dev/urandom > \"$C/$n\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    cat "$M"/* > /dev/null
+                    kept() { "$P" status --json "$M" | grep -o '"cacheBytes":[0-9]*' | head -n 1 | cut -d: -f2; }
+                    [ "$(kept)" -ge 8000000 ]
+                    "$P" limit "$M" --cache 3M | grep -q 'at most 3.0 MiB'; within 60 '[ "$(kept)" -le \(3 << 20) ]'
+                    not "$P" limit "$M" --upload 500k 2> "$T/said"; grep -q 'a rate is for webdav and s3' "$T/said"
+                    not "$P" limit "$M" --cache lots 2> /dev/null
+                    """, seconds: 100)
+                try await domain.remount()
+                try await domain.shell(
+                    """
+                    "$P" limit "$M" --json | grep -q '"cache":\(3 << 20)'
+                    for n in $(seq 8); do cmp "$M/$n" "$C/$n"; done
+                    "$P" limit "$M" --cache none > /dev/null; "$P" limit "$M" | grep -q 'as much as there is room for'
+                    """)
+            }
+        }
     }
 }

@@ -124,6 +124,7 @@ final class FakeService: ControlService {
     }
 
     func setPaused(_ isPaused: Bool) async throws(Failure) { try note("paused \(isPaused)") }
+    func setLimits(_ change: LimitsChange) async throws(Failure) { try note("limits \(change)") }
 
     func stepPending() async throws(Failure) -> PendingWork? { nil }
 

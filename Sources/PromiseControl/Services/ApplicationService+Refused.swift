@@ -35,6 +35,7 @@ extension ApplicationService {
     func pending(below node: NodeID?) throws(Failure) -> [PendingWork] { throw refused("pending") }
     func excluded(below node: NodeID?) throws(Failure) -> [PendingWork] { throw refused("pending") }
     func setPaused(_ isPaused: Bool) async throws(Failure) { throw refused("pause") }
+    func setLimits(_ change: LimitsChange) async throws(Failure) { throw refused("limits") }
     func stepPending() async throws(Failure) -> PendingWork? { throw refused("pending") }
 
     func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure) {

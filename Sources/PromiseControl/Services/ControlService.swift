@@ -31,6 +31,7 @@ package protocol ControlService: Sendable {
     func pending(below node: NodeID?) throws(Failure) -> [PendingWork]
     func excluded(below node: NodeID?) throws(Failure) -> [PendingWork]
     func setPaused(_ isPaused: Bool) async throws(Failure)
+    func setLimits(_ change: LimitsChange) async throws(Failure)
     func stepPending() async throws(Failure) -> PendingWork?
     func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure)
     func verify(repair: Bool, provider: Bool) async throws(Failure) -> VerifyReport

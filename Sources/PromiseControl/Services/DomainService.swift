@@ -156,6 +156,10 @@ package struct DomainService: ControlService {
         try await work.setPaused(isPaused)
     }
 
+    package func setLimits(_ change: LimitsChange) async throws(Failure) {
+        try await work.setLimits(change)
+    }
+
     package func stepPending() async throws(Failure) -> PendingWork? { try await work.step() }
 
     package func synchronize(

@@ -62,6 +62,7 @@ package final class HTTPTransport: Sendable {
     /// Where tasks that send requests run best.
     package let executor: LoopExecutor
     package let faultLine = FaultLine()
+    package let lineLimit = LineLimit()
     private let http: HTTPClient
     /// For requests that may take long.
     private let patientHTTP: HTTPClient
@@ -131,10 +132,10 @@ package final class HTTPTransport: Sendable {
         let limit = TimeAmount.nanoseconds((timeout ?? timeouts.reply).nanoseconds)
         let http = takesLong ? patientHTTP : stores ? storingHTTP : http
         do {
-            return try await faultLine.carry { try await http.execute(request, timeout: limit) }
+            return try await carry(request, body, by: http, limit)
         } catch let error as HTTPClientError where error == .remoteConnectionClosed && isRepeatable {
             do {
-                return try await faultLine.carry { try await http.execute(request, timeout: limit) }
+                return try await carry(request, body, by: http, limit)
             } catch {
                 throw await meaning(of: error, method)
             }
@@ -142,6 +143,14 @@ package final class HTTPTransport: Sendable {
             // Reading the file failed, not sending it.
             if case .file(let file) = body, let problem = file.problem.error { throw problem }
             throw await meaning(of: error, method)
+        }
+    }
+
+    private func carry(
+        _ request: HTTPClientRequest, _ body: RequestBody?, by http: HTTPClient, _ limit: TimeAmount
+    ) async throws -> HTTPClientResponse {
+        try await faultLine.carry {
+            try await lineLimit.carry(request, body) { try await http.execute($0, timeout: limit) }
         }
     }
 

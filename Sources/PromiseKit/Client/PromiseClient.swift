@@ -149,6 +149,11 @@ public final class PromiseClient: Sendable {
         try await reply("POST", "resume", deadline: .seconds(30))
     }
 
+    /// How much is kept here at most, and how fast bytes go, also after the next mount; what is not named stays.
+    public func setLimits(_ limits: LimitsRequest) async throws(PromiseError) -> StatusDocument {
+        try await reply("POST", "limits", limits, deadline: .seconds(30))
+    }
+
     /// The changes after a sequence number, oldest first, a part of them at a time.
     /// `journal`: whose number that is; another one's is refused.
     public func changes(since sequence: Int64, journal: String? = nil) async throws(PromiseError) -> ChangesDocument {

@@ -125,6 +125,7 @@ package final class S3Provider: Provider, Sendable {
 
     package var executor: (any TaskExecutor)? { client.executor }
     package var faultLine: FaultLine? { client.transport.faultLine }
+    package var lineLimit: LineLimit? { client.transport.lineLimit }
 
     package var limitations: [String] {
         let (traits, hidden, left) = shared.withLock { ($0.traits, $0.hidden, $0.leftBehind) }

@@ -69,6 +69,9 @@ final class Dispatcher: ActionPerformer {
         case .takeFreshlyUsed:
             if let used = engine.used { mailbox.post(.cameBackTo(used.takeFresh())) }
         case .paused(let since): engine.published.withLock { $0.pausedSince = since }
+        case .limited(let limits):
+            engine.published.withLock { $0.limits = limits }
+            engine.provider.lineLimit?.set(limits.line)
         case .log(let level, let message, let reason): log(level, message, reason)
         case .uploaded(let count):
             engine.published.withLock { $0.bytesUploaded += count }

@@ -167,6 +167,7 @@ private final class Scribe: ActionPerformer {
         case .takeUsed: lines.append("see what is used")
         case .takeFreshlyUsed: lines.append("see what is used again")
         case .paused(let since): lines.append(since == nil ? "go on" : "pause")
+        case .limited(let limits): lines.append("keep within \(limits)")
         case .log(let level, let message, let reason):
             if level >= .notice {
                 lines.append("say: \(message)" + (reason.map { " (\($0))" } ?? ""))

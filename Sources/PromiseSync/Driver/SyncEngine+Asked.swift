@@ -114,6 +114,11 @@ extension SyncEngine {
         mailbox.post(.pauseWanted(isPaused, wait(reply)))
     }
 
+    /// What it may use, also by the next engine. Replies when the index has it. From any thread.
+    package func setLimits(_ change: LimitsChange, reply: @escaping HydrationReply) {
+        mailbox.post(.limitsWanted(change, wait(reply)))
+    }
+
     /// What the provider has not been told yet.
     package func remainder() throws(Failure) -> Remainder {
         let isLooking = published.withLock { $0.isLooking || $0.looksWanted > 0 }
@@ -142,6 +147,11 @@ extension SyncEngine {
     }
     /// Since when it is paused; nil: it is not.
     package var pausedSince: Timestamp? { published.withLock { $0.pausedSince } }
+    /// Nil: the provider has no line that could be slowed down.
+    package var lineLimit: LineLimit? { provider.lineLimit }
+    package var limits: Limits { published.withLock { $0.limits } }
+    /// Bytes of content that are kept at most; nil: what there is room for.
+    package var cacheLimit: UInt64? { limits.cacheLimit(configuration.cacheLimit) }
     package var trouble: Failure? { published.withLock { $0.trouble } }
     /// Folders that could not be listed.
     package var folderTroubles: FolderTroubles { published.withLock { $0.folderTroubles } }

@@ -183,7 +183,7 @@ extension SyncEngine {
 
     /// How much of a file may be here at once, which is larger than the limit or the disk; nil: all of it.
     func roomForOne(of size: UInt64, present: UInt64) -> UInt64? {
-        var room = configuration.cacheLimit ?? .max
+        var room = cacheLimit ?? .max
         let space = content.space()
         if space.total > 0, size > space.total {
             let reserve = max(UInt64(Double(space.total) * SyncEngine.freeShareMin), SyncEngine.freeMin)
@@ -196,7 +196,7 @@ extension SyncEngine {
         let used = try index.read { transaction throws(Failure) in try transaction.counts() }
             .localBytes
         var excess: UInt64 = 0
-        if let limit = configuration.cacheLimit, used > limit { excess = used - limit + limit / 10 }
+        if let limit = cacheLimit, used > limit { excess = used - limit + limit / 10 }
         let space = content.space()
         let reserve = UInt64(Double(space.total) * SyncEngine.freeShareMin)
         let missing = reserve - min(reserve, space.free)

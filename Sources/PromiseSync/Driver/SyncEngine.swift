@@ -77,6 +77,7 @@ package final class SyncEngine: Sendable {
         var connectionSince: Timestamp?
         var nextTry: Timestamp?
         var pausedSince: Timestamp?
+        var limits = Limits()
         var uploading: Set<NodeID> = []
         var runningSubjects: Set<Pending.Subject> = []
         var bytesUploaded: UInt64 = 0

@@ -48,6 +48,7 @@ enum Action {
 
     /// Since when nothing is told and fetched by itself; nil: it is.
     case paused(since: Timestamp?)
+    case limited(Limits)
     case log(Logger.Level, Logger.Message, reason: String?)
     case uploaded(byteCount: UInt64)
 }

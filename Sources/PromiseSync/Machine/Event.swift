@@ -40,6 +40,7 @@ package enum Event {
     case stepWanted(Waiter)
     /// Nothing is to be told, and fetched by itself, until that is taken back.
     case pauseWanted(Bool, Waiter)
+    case limitsWanted(LimitsChange, Waiter)
     /// A change that was made here is given up.
     case revertWanted(Pending.Subject, Waiter)
     /// Whoever was in the way of changes has let go.

@@ -55,7 +55,7 @@ extension Machine {
         at now: Moment, isShortOfRoom: Bool, _ transaction: borrowing Transaction
     ) throws(Failure) -> Duration? {
         var candidates: [Duration] = []
-        if facts.configuration.cacheLimit != nil || isShortOfRoom {
+        if memory.limits.cacheLimit(facts.configuration.cacheLimit) != nil || isShortOfRoom {
             candidates.append(Machine.roomInterval)
         }
         guard memory.connection.isOnline else { return candidates.min() }

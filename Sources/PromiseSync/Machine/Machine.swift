@@ -45,7 +45,7 @@ struct Machine {
             .used, .roomDue:
             try handleContent(event, &turn, transaction)
         case .started, .stopping, .folderAdopted, .lookWanted, .draining, .hurried, .everythingDue,
-            .dueNow, .stepWanted, .pauseWanted, .revertWanted:
+            .dueNow, .stepWanted, .pauseWanted, .limitsWanted, .revertWanted:
             try handleWish(event, &turn, transaction)
         }
         return turn.allActions()
@@ -171,6 +171,7 @@ struct Machine {
             }
             turn.lookForPinned()
             try Pausing.started(&turn, transaction)
+            try Limiting.started(&turn, transaction)
             try Listings.everything(beforeTelling: true, &turn, transaction)
             // What another storage tells is not to be followed, and only a root that came says which
             // one it is.
@@ -180,6 +181,8 @@ struct Machine {
         case .stepWanted(let waiter): try Stepping.wanted(waiter, &turn, transaction)
         case .pauseWanted(let isPaused, let waiter):
             try Pausing.wanted(isPaused, waiter, &turn, transaction)
+        case .limitsWanted(let change, let waiter):
+            try Limiting.wanted(change, waiter, &turn, transaction)
         case .revertWanted(let subject, let waiter): try Reverting.wanted(subject, waiter, &turn, transaction)
         case .lookWanted(let everything):
             Stepping.end(&turn)

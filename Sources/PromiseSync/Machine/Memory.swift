@@ -21,6 +21,7 @@ struct Memory {
     var clockLead: Int64?
     /// When room was looked for last, by uptime; nil: never.
     var roomChecked: Duration?
+    var limits = Limits()
 }
 
 /// Whether the provider can be reached.

@@ -38,6 +38,7 @@ final class WebDAVClient: Sendable {
 
     var executor: LoopExecutor { transport.executor }
     var faultLine: FaultLine { transport.faultLine }
+    var lineLimit: LineLimit { transport.lineLimit }
 
     // MARK: Requests
 

@@ -122,6 +122,7 @@ package final class WebDAVProvider: Provider, Sendable {
 
     package var executor: (any TaskExecutor)? { client.executor }
     package var faultLine: FaultLine? { client.faultLine }
+    package var lineLimit: LineLimit? { client.lineLimit }
 
     package var limitations: [String] { shared.withLock { $0.traits }?.shortcomings ?? [] }
 

@@ -166,6 +166,11 @@ class Domain(Coordination):
     def resume(self):
         return self._call("POST", "resume")
 
+    def set_limits(self, cache=None, upload=None, download=None):
+        """Bytes that are kept here at most, and bytes a second that go up and down; `"none"`, or for the cache `"default"`."""
+        body = {"cache": cache, "upload": upload, "download": download}
+        return self._call("POST", "limits", {key: str(value) for key, value in body.items() if value is not None})
+
     def pending(self, path=None):
         return self._call("GET", "pending" + ("" if path is None else "?path=" + _wire(path)))["items"]
 

@@ -128,6 +128,20 @@ package struct Work: Sendable {
         try result.get()
     }
 
+    /// Returns when what the domain may use is kept, also for the next mount.
+    package func setLimits(_ change: LimitsChange) async throws(Failure) {
+        let wantsRate = change.up.flatMap { $0 } != nil || change.down.flatMap { $0 } != nil
+        if wantsRate, engine.lineLimit == nil {
+            throw Failure(
+                .notSupported,
+                "this provider sends nothing by itself that could be slowed down: a rate is for webdav and s3")
+        }
+        let result: Result<Void, Failure> = await withCheckedContinuation { continuation in
+            engine.setLimits(change) { continuation.resume(returning: $0) }
+        }
+        try result.get()
+    }
+
     // MARK: Barriers
 
     /// Looks at the provider now; with `wait`, returns when nothing is pending below `node`, or

@@ -121,6 +121,10 @@ struct StatusCommand: AsyncParsableCommand {
             ["  cache", ByteSize.text(status.cacheBytes) + limit],
             ["  transferred", "\(ByteSize.text(status.bytesFetched)) fetched, \(ByteSize.text(status.bytesUploaded)) uploaded"],
         ]
+        let rates = [("up", status.uploadLimit), ("down", status.downloadLimit)].compactMap { way, rate in
+            rate.map { "\(ByteSize.text($0)) a second \(way)" }
+        }
+        if !rates.isEmpty { rows.append(["  at most", rates.joined(separator: ", ")]) }
         if let moved = MovedDomain(status) { rows.insert(["  moved", moved.sentence], at: 1) }
         if let problem = status.configurationProblem { rows.insert(["  settings", problem], at: 1) }
         rows += more
