@@ -130,6 +130,17 @@ import Testing
             })
     }
 
+    /// A type of glibc belongs to the Glibc module or to a module of C that includes its header, whichever the compiler meets
+    /// first: what compiles on one machine has a warning or an error on another.
+    @Test func noInterfaceNamesTypesOfGlibc() {
+        report(
+            SourceTree.swiftFiles.flatMap { file in
+                file.code.enumerated().filter {
+                    ["package import Glibc", "public import Glibc"].contains($0.element.trimmingCharacters(in: .whitespaces))
+                }.map { "\(file.path):\($0.offset + 1): name Int32 or UInt32 in the declaration, and import Glibc plainly" }
+            })
+    }
+
     private func imports(of file: SourceTree.SwiftFile) -> [(line: Int, name: String)] {
         let levels: Set<Substring> = ["public", "package", "internal", "fileprivate", "private", "@preconcurrency", "@_exported"]
         let kinds: Set<Substring> = ["struct", "class", "enum", "protocol", "func", "var", "let", "typealias"]

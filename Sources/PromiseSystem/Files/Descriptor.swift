@@ -23,7 +23,7 @@ package struct Descriptor: ~Copyable, Sendable {
 
     /// openat(2). `path` is bytes without NUL; relative to `folder`, which defaults to the working directory.
     package static func open(
-        _ path: [UInt8], in folder: CInt = AT_FDCWD, flags: CInt, mode: mode_t = 0o600, label: StaticString
+        _ path: [UInt8], in folder: CInt = AT_FDCWD, flags: CInt, mode: UInt32 = 0o600, label: StaticString
     ) throws(SystemError) -> Descriptor {
         Descriptor(adopting: try withCPath(path) { path throws(SystemError) in
             try call(label) { cps_open_at(folder, path, flags | O_CLOEXEC, mode) }

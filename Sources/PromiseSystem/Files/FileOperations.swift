@@ -152,7 +152,7 @@ package func rename(
 /// A file in `folder` that has no name, open for reading and writing: it is gone with its last close unless `giveName`
 /// comes before. Throws EOPNOTSUPP, EISDIR or ENOENT where the file system has none such. O_TMPFILE of open(2).
 package func openNameless(
-    in folder: [UInt8], mode: mode_t, label: StaticString
+    in folder: [UInt8], mode: UInt32, label: StaticString
 ) throws(SystemError) -> Descriptor {
     Descriptor(adopting: try withCPath(folder) { folder throws(SystemError) in
         try call(label) { cps_open_nameless(folder, mode) }
@@ -183,14 +183,14 @@ package func unlink(_ path: [UInt8], in folder: CInt = AT_FDCWD, isFolder: Bool 
     }
 }
 
-package func makeFolder(_ path: [UInt8], in folder: CInt = AT_FDCWD, mode: mode_t = 0o700, label: StaticString)
+package func makeFolder(_ path: [UInt8], in folder: CInt = AT_FDCWD, mode: UInt32 = 0o700, label: StaticString)
     throws(SystemError)
 {
     try withCPath(path) { path throws(SystemError) in _ = try call(label) { mkdirat(folder, path, mode) } }
 }
 
 /// Makes a folder and what is missing above it; one that exists is fine.
-package func makeFolders(_ path: [UInt8], mode: mode_t = 0o700, label: StaticString) throws(SystemError) {
+package func makeFolders(_ path: [UInt8], mode: UInt32 = 0o700, label: StaticString) throws(SystemError) {
     do throws(SystemError) {
         try makeFolder(path, mode: mode, label: label)
     } catch {

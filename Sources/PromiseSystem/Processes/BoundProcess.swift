@@ -1,5 +1,5 @@
 import CPromiseSystem
-package import Glibc
+import Glibc
 
 /// Programs that end with whoever started them.
 package enum BoundProcess {
@@ -7,7 +7,7 @@ package enum BoundProcess {
     /// two. The kernel kills it when the calling *thread* ends (PR_SET_PDEATHSIG, prctl(2)). Throws when it cannot be run.
     package static func start(
         _ program: [UInt8], arguments: [[UInt8]], environment: [[UInt8]], input: CInt, output: CInt, label: StaticString
-    ) throws(SystemError) -> pid_t {
+    ) throws(SystemError) -> Int32 {
         var words = cStrings(arguments)
         var variables = cStrings(environment)
         defer { for pointer in words + variables { free(pointer) } }
@@ -26,7 +26,7 @@ package enum BoundProcess {
     /// it cannot be run.
     package static func startTied(
         _ words: [[UInt8]], label: StaticString
-    ) throws(SystemError) -> (command: pid_t, waiter: pid_t) {
+    ) throws(SystemError) -> (command: Int32, waiter: Int32) {
         var arguments = cStrings(words)
         defer { for pointer in arguments { free(pointer) } }
         var command: CInt = 0
@@ -35,10 +35,10 @@ package enum BoundProcess {
     }
 
     /// Signals that processes send to this one go to `process`; nil: they do what they did at the start.
-    package static func passSignals(to process: pid_t?) { cps_pass_signals_on(process ?? 0) }
+    package static func passSignals(to process: Int32?) { cps_pass_signals_on(process ?? 0) }
 
     /// A descriptor that poll(2) calls readable when the process has ended (pidfd_open(2)).
-    package static func descriptor(of process: pid_t, label: StaticString) throws(SystemError) -> Descriptor {
+    package static func descriptor(of process: Int32, label: StaticString) throws(SystemError) -> Descriptor {
         Descriptor(adopting: try call(label) { cps_process_descriptor(process) })
     }
 

@@ -1,5 +1,5 @@
 import CPromiseSystem
-package import Glibc
+import Glibc
 
 /// Runs programs that are not ours, with posix_spawn(3): nothing of Swift runs between fork and exec.
 package enum ChildProcess {
@@ -15,7 +15,7 @@ package enum ChildProcess {
     }
 
     /// The status as a shell has it; nil when it had to be killed.
-    static func wait(for process: pid_t, until deadline: ContinuousClock.Instant) -> Int32? {
+    static func wait(for process: Int32, until deadline: ContinuousClock.Instant) -> Int32? {
         var status: CInt = 0
         while ContinuousClock.now < deadline {
             let ended = waitpid(process, &status, WNOHANG)
@@ -35,7 +35,7 @@ package enum ChildProcess {
     static func start(
         _ program: [UInt8], _ arguments: [[UInt8]], environment: [String]? = nil,
         talkingTo socket: CInt? = nil
-    ) -> pid_t? {
+    ) -> Int32? {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -60,7 +60,7 @@ package enum ChildProcess {
         var words: [UnsafeMutablePointer<CChar>?] = arguments.map { word in withCPath(word) { strdup($0) } }
         words.append(nil)
         defer { for word in words { free(word) } }
-        var process: pid_t = 0
+        var process: Int32 = 0
         let variables = environment.map(ChildProcess.variables) ?? []
         defer { for variable in variables { free(variable) } }
         let problem = withCPath(program) {
@@ -78,7 +78,8 @@ package enum ChildProcess {
 }
 
 /// What posix_spawn(3) starts has no descriptor from that number on. The Glibc module does not show
-/// the call for that.
-package func closeOthers(from first: CInt, in actions: inout posix_spawn_file_actions_t) {
-    cps_close_others_from(&actions, first)
+/// the call for that. `actions`: a `posix_spawn_file_actions_t`, a type that no package declaration
+/// can name: to which module it belongs depends on the order in which the compiler reads files.
+package func closeOthers(from first: CInt, in actions: UnsafeMutableRawPointer) {
+    cps_close_others_from(actions, first)
 }
