@@ -8,7 +8,7 @@ long, cut off or of other items, sizes and times that cannot be, pages of HTML, 
 another version. Programs list, read and write meanwhile. Fails when the daemon's resident memory is over --limit MiB, when
 the second half of the run has more at its peak than the first one by a tenth, or when the daemon died. Prints the seed first.
 """
-import os, random, socketserver, threading, time
+import multiprocessing, os, random, socketserver, threading, time
 
 import domain
 from domain import Failed
@@ -41,33 +41,38 @@ def listing(path, depth):
     return 207, HEAD + b"".join(rows) + b"</D:multistatus>", []
 
 
+def rows(*items):
+    return HEAD + b"".join(items) + b"</D:multistatus>"
+
+
+# What does not depend on the request, made once: of each kind a small one, and one that is large, which is sent seldom.
+SIZED = {
+    "nested": [HEAD + b"<D:x>" * count for count in (70, 100_000)],
+    "attributes": [HEAD + b"<D:x " + b" ".join(b'a%d="v"' % n for n in range(count)) + b"/>" for count in (70, 20_000)],
+    "text": [HEAD + b"<D:response><D:href>/" + b"x" * count for count in (10_000, 2_000_000)],
+    "entities": [b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "' + b"c" * 500 + b'">]><a>' + b"&b;" * count + b"</a>"
+                 for count in (5, 500)],
+    "rows": [rows(*(row(f"/d1/r{n}", False) for n in range(count))) for count in (10, 3_000)],
+    "others": [rows(*(row(f"/other/{n}", n % 2 == 0) for n in range(count))) for count in (10, 500)],
+    "endless names": [rows(*(row(f"/{n * 7_919 % 10**9}", False) for n in range(count))) for count in (20, 1_000)],
+}
+LARGE_SHARE = 0.02
+
+
 def hostile(generator, method, path, depth):
     """A status, a body, and headers; a length that is not the body's is among these."""
     numbers = ["-1", "99999999999999999999", "9223372036854775807", "18446744073709551615", "1e9", "", "0x10", " 7 "]
-    def rows(*items):
-        return 207, HEAD + b"".join(items) + b"</D:multistatus>", []
-
     kind = generator.choice(KINDS)
-    if kind == "nested":
-        return 207, HEAD + b"<D:x>" * generator.choice([70, 5_000, 100_000]), []
-    if kind == "attributes":
-        return 207, HEAD + b"<D:x " + b" ".join(b'a%d="v"' % n for n in range(generator.choice([70, 20_000]))) + b"/>", []
-    if kind == "text":
-        return 207, HEAD + b"<D:response><D:href>/" + b"x" * generator.choice([10_000, 2_000_000]), []
-    if kind == "entities":
-        return 207, b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "' + b"c" * 500 + b'">]><a>' + b"&b;" * 500 + b"</a>", []
-    if kind == "rows":
-        return rows(*(row(f"{path}/r{n}", False) for n in range(generator.choice([10, 3_000]))))
-    if kind == "others":
-        return rows(*(row(f"/other/{n}", n % 2 == 0) for n in range(500)))
+    if kind in SIZED:
+        return 207, SIZED[kind][generator.random() < LARGE_SHARE], []
     if kind == "cut":
         whole = listing(path, depth)[1]
         return 207, whole[:generator.randrange(len(whole))], []
     if kind == "numbers":
-        return rows(row(path, False, size=generator.choice(numbers)))
+        return 207, rows(row(path, False, size=generator.choice(numbers))), []
     if kind == "times":
         times = ["never", "Mon, 01 Jan 99999 00:00:00 GMT", "1"]
-        return rows(row(path, False, changed=generator.choice(times)))
+        return 207, rows(row(path, False, changed=generator.choice(times))), []
     if kind == "html":
         return 200, b"<html><body>log in" + b" here" * 1000 + b"</body></html>", [("Content-Type", "text/html")]
     if kind == "status":
@@ -76,22 +81,44 @@ def hostile(generator, method, path, depth):
     if kind == "length":
         return 200, CONTENT, [("Content-Length", str(len(CONTENT) + generator.choice([-1, 1, 1 << 40])))]
     if kind == "controls":
-        return rows(row(path + "/%00%1b%5b31m%0a", False, tag='"\x1b[31m"'))
+        return 207, rows(row(path + "/%00%1b%5b31m%0a", False, tag='"\x1b[31m"')), []
     if kind == "no rows":
-        return rows()
+        return 207, rows(), []
     if kind == "twice":
-        return rows(row(path, True) * 300)
-    if kind == "range":
-        return 206, CONTENT, [("Content-Range", f"bytes {generator.choice(numbers)}-{generator.choice(numbers)}/*"), ("ETag", '"b"')]
-    return rows(*(row(f"/{generator.randrange(10**9)}", False) for _ in range(1_000)))
+        return 207, rows(row(path, True) * 30), []
+    return 206, CONTENT, [("Content-Range", f"bytes {generator.choice(numbers)}-{generator.choice(numbers)}/*"), ("ETag", '"b"')]
 
 
 class Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address, daemon_threads, request_queue_size = True, True, 128
+    """Answers in processes of its own, which share the port: one of Python's does little at a time."""
+    allow_reuse_address, allow_reuse_port, daemon_threads, request_queue_size = True, True, True, 128
 
-    def __init__(self, seed):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.replies, self.is_hostile, self.seed, self.lock = 0, False, seed, threading.Lock()
+    def __init__(self, seed, port=0):
+        super().__init__(("127.0.0.1", port), Handler)
+        self.seed = seed
+
+    def begin(self, count, share):
+        self.count, self.share = count, share
+        self.serve_forever()
+
+
+class Servers:
+    def __init__(self, seed, processes):
+        self.counts = [multiprocessing.Value("q", 0) for _ in range(processes)]
+        self.share = multiprocessing.Value("d", 0)
+        first = Server(seed)
+        self.port = first.server_address[1]
+        servers = [first] + [Server(seed + number, self.port) for number in range(1, processes)]
+        self.processes = [multiprocessing.Process(target=server.begin, args=(count, self.share), daemon=True)
+                          for server, count in zip(servers, self.counts)]
+        for process in self.processes:
+            process.start()
+        for server in servers:
+            server.socket.close()
+
+    @property
+    def replies(self):
+        return sum(count.value for count in self.counts)
 
 
 class Handler(socketserver.StreamRequestHandler):
@@ -121,9 +148,9 @@ class Handler(socketserver.StreamRequestHandler):
         else:
             self.rfile.read(int(headers.get(b"content-length", b"0")))
         depth = headers.get(b"depth", b"0").decode()
-        with self.server.lock:
-            self.server.replies += 1
-        if self.server.is_hostile and self.generator.random() < 0.9:
+        if self.generator.random() < self.server.share.value:
+            with self.server.count.get_lock():
+                self.server.count.value += 1
             status, body, more = hostile(self.generator, method, path, depth)
         else:
             status, body, more = self.honest(method, path, depth)
@@ -155,24 +182,29 @@ def resident(processes):
     return total / 1024
 
 
-def programs(mount, seed, is_over):
-    generator = random.Random(seed)
-    while not is_over():
-        folder = f"{mount.top}/d{generator.randrange(FOLDERS)}"
-        try:
-            step = generator.random()
-            if step < 0.4:
-                os.listdir(folder)
-            elif step < 0.8:
-                with open(f"{folder}/f{generator.randrange(FILES)}", "rb") as file:
-                    file.read(100)
-            elif step < 0.9:
-                os.stat(f"{folder}/none {generator.randrange(10**6)}")
-            else:
-                with open(f"{folder}/new {generator.randrange(20)}", "wb") as file:
-                    file.write(b"new")
-        except OSError:
-            time.sleep(0.001)
+def programs(top, seed, threads):
+    """In a process of its own, which ends with its parent."""
+    def work(generator):
+        while True:
+            folder = f"{top}/d{generator.randrange(FOLDERS)}"
+            try:
+                step = generator.random()
+                if step < 0.4:
+                    os.listdir(folder)
+                elif step < 0.8:
+                    with open(f"{folder}/f{generator.randrange(FILES)}", "rb") as file:
+                        file.read(100)
+                elif step < 0.9:
+                    os.stat(f"{folder}/none {generator.randrange(10**6)}")
+                else:
+                    with open(f"{folder}/new {generator.randrange(20)}", "wb") as file:
+                        file.write(b"new")
+            except OSError:
+                time.sleep(0.001)
+
+    for number in range(1, threads):
+        threading.Thread(target=work, args=(random.Random(f"{seed} {number}"),), daemon=True).start()
+    work(random.Random(seed))
 
 
 def evictions(mount, is_over):
@@ -185,18 +217,16 @@ def evictions(mount, is_over):
 
 
 def body(mount, arguments, generator):
-    server = Server(generator.randrange(10**9))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    mount.provider = f"webdav+http://127.0.0.1:{server.server_address[1]}/"
+    server = Servers(generator.randrange(10**9), arguments.servers)
+    mount.provider = f"webdav+http://127.0.0.1:{server.port}/"
     mount.mount()
     for number in range(FOLDERS):
         os.listdir(f"{mount.top}/d{number}")
     is_over = threading.Event()
-    server.is_hostile = True
-    threads = [threading.Thread(target=programs, args=(mount, number, is_over.is_set), daemon=True) for number in range(6)]
-    threads += [threading.Thread(target=evictions, args=(mount, is_over.is_set), daemon=True)]
-    for thread in threads:
-        thread.start()
+    server.share.value = arguments.share
+    worker = multiprocessing.Process(target=programs, args=(mount.top, generator.random(), arguments.programs), daemon=True)
+    worker.start()
+    threading.Thread(target=evictions, args=(mount, is_over.is_set), daemon=True).start()
     (daemon,) = mount.processes()
     begun, samples, told = time.monotonic(), [], 0
     while server.replies < arguments.replies and time.monotonic() - begun < arguments.seconds:
@@ -208,6 +238,8 @@ def body(mount, arguments, generator):
             told = server.replies
             print(f"{told} replies, {samples[-1][1]:.0f} MiB, {time.monotonic() - begun:.0f} s", flush=True)
     is_over.set()
+    worker.kill()
+    worker.join()
     replies = server.replies
     first = max((size for count, size in samples if count < replies / 2), default=0)
     second = max((size for count, size in samples if count >= replies / 2), default=0)
@@ -223,6 +255,9 @@ def add_arguments(parser):
     parser.add_argument("--replies", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=3600, help="at most")
     parser.add_argument("--limit", type=float, default=200, help="MiB that the daemon may have")
+    parser.add_argument("--share", type=float, default=0.9, help="of all answers that are nonsense")
+    parser.add_argument("--servers", type=int, default=2, help="processes that answer")
+    parser.add_argument("--programs", type=int, default=12, help="that work at once")
     parser.add_argument("--mount", action="append", default=["--poll-interval", "500ms"], help="an option of mount")
     parser.add_argument("--kills", type=int, default=0, help="none")
 
