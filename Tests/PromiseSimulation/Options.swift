@@ -37,7 +37,7 @@ struct Options {
             case "--swarm": isSwarm = true
             case "--power-cuts": hasPowerCuts = true
             case "--strangers": hasStrangers = true
-            case "--situations": stories = Situation.Story.allCases
+            case "--situations": stories = Situation.Story.chosen
             case "--situation":
                 guard let text = rest.popFirst() else { Options.fail("--situation needs a list") }
                 stories = text.split(separator: ",").map { name in

@@ -61,6 +61,27 @@ extension Situation {
         (expected["u"], expected["w"]) = (ours, theirs)
     }
 
+    /// A whole tree is removed by a machine that does not know yet that another one has moved it. It goes all the same, but
+    /// for what that one has written.
+    func treeMeetsMove() async throws(Failure) {
+        machine(here).provider.line.isOffline = true
+        let isEdited = simulation.chance(30)
+        let token = world.ledger.token()
+        if isEdited {
+            try await append(there, "d/x", token)
+            try await wait("the edit") { storedText("d/x")?.hasSuffix(token) ?? false }
+        }
+        try await move(there, "d", to: "w")
+        try await wait("the move") { stored("w") != nil && stored("d") == nil }
+        try await removeTree(here, "d")
+        await pause(3_000)
+        machine(here).provider.line.isOffline = false
+        let text = expected.removeValue(forKey: "d/x")! + token
+        expected["d/"] = nil
+        if isEdited { return (expected["w/"], expected["w/x"]) = ("", text) }
+        try await wait("the removal, where it was moved") { stored("w") == nil }
+    }
+
     /// The name of a second version at the store.
     func conflict(of text: String) -> String? {
         guard let folder = stored("") else { return nil }

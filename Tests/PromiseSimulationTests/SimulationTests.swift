@@ -127,6 +127,12 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A tree that was removed here, while another machine moved it, came back where that one had moved it to.
+    @Test(.timeLimit(.minutes(5))) func aTreeThatWasRemovedGoesWhereOthersMovedIt() async throws {
+        let run = try await simulate(["--situation", "treeMeetsMove", "--seed", "1", "--schedules", "16"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// Two fetched files exchanged their names, the store was told of one of them, and the power failed.
     @Test(.timeLimit(.minutes(5))) func theOnlyCopyOfAContentIsOnTheDiskBeforeTheStoreLosesIt() async throws {
         let run = try await simulate(["--situation", "exchangeBeforePowerCut", "--seed", "1", "--schedules", "40"])

@@ -17,8 +17,10 @@ import Testing
 
     /// `folder` with `doc`, `still` and `inner/deep`. Nothing of what others do is heard before the
     /// provider is told of something.
-    private func withFolder(_ body: (EngineFixture, Tree) async throws -> Void) async throws {
-        let provider = PlaceProvider(isPolled: true)
+    private func withFolder(
+        guesses: Bool = false, _ body: (EngineFixture, Tree) async throws -> Void
+    ) async throws {
+        let provider = PlaceProvider(guesses: guesses, isPolled: true)
         let fixture = try EngineFixture(
             provider.memory, mediator: provider, pollInterval: .seconds(600))
         let memory = fixture.provider
@@ -147,6 +149,94 @@ import Testing
             #expect(
                 await fixture.provider.names(in: tree.folder)
                     == ["doc=edited", "inner/", "still=still"])
+        }
+    }
+
+    // MARK: All of it is removed here
+
+    private func removeAll(_ fixture: EngineFixture, _ tree: Tree) throws {
+        for name in ["doc", "still"] { try fixture.remove(name, in: tree.folderNode) }
+        try fixture.remove("deep", in: tree.innerNode)
+        try fixture.remove("inner", in: tree.folderNode)
+        try fixture.remove("folder")
+    }
+
+    @Test func aTreeThatWasRemovedHereDoesNotComeBackWhereOthersMovedIt() async throws {
+        try await withFolder { fixture, tree in
+            await fixture.provider.move(tree.folder, name: "moved")
+            try removeAll(fixture, tree)
+            try await settle(fixture)
+            #expect(await fixture.provider.names() == [])
+            #expect(try fixture.names() == [])
+        }
+    }
+
+    @Test func whatIsLeftOfATreeIsRemovedWhereOthersMovedIt() async throws {
+        try await withFolder { fixture, tree in
+            try fixture.remove("doc", in: tree.folderNode)
+            try await settle(fixture)
+            await fixture.provider.move(tree.folder, name: "moved")
+            try fixture.remove("still", in: tree.folderNode)
+            try fixture.remove("deep", in: tree.innerNode)
+            try fixture.remove("inner", in: tree.folderNode)
+            try fixture.remove("folder")
+            try await settle(fixture)
+            #expect(await fixture.provider.names() == [])
+            #expect(try fixture.names() == [])
+        }
+    }
+
+    @Test func aTreeThatWasRemovedHereDoesNotComeBackWhereOthersMovedTheFolderAbove() async throws {
+        try await withFolder { fixture, tree in
+            await fixture.provider.move(tree.folder, name: "moved")
+            try fixture.remove("deep", in: tree.innerNode)
+            try fixture.remove("inner", in: tree.folderNode)
+            try await settle(fixture)
+            #expect(await fixture.provider.names() == ["moved/"])
+            #expect(
+                await fixture.provider.names(in: tree.folder) == ["doc=text", "still=still"])
+            #expect(try fixture.names(in: tree.folderNode) == ["doc", "still"])
+        }
+    }
+
+    /// Others have done more with it than to move it, or it is another one: it stays, and is shown.
+    @Test(arguments: ["edited", "more", "less", "deeper", "another time"], [false, true])
+    func whatOthersMovedAndChangedStays(difference: String, guesses: Bool) async throws {
+        try await withFolder(guesses: guesses) { fixture, tree in
+            let still = await fixture.provider.item(at: path("folder", "still"))
+            let item = try #require(still).item.identifier
+            await fixture.provider.move(tree.folder, name: "moved")
+            var expected = ["doc=text", "inner/", "still=still"]
+            switch difference {
+            case "edited":
+                await fixture.provider.change(item, text: "others'")
+                expected = ["doc=text", "inner/", "still=others'"]
+            case "more":
+                await fixture.provider.put("more", "more", in: tree.folder)
+                expected.insert("more=more", at: 2)
+            case "less":
+                await fixture.provider.remove(item)
+                expected.removeLast()
+            case "deeper": await fixture.provider.put("more", "more", in: tree.inner)
+            // As of a copy that has the same version, in a store that makes them of contents.
+            default: await fixture.provider.change(item, time: 77)
+            }
+            try removeAll(fixture, tree)
+            try await settle(fixture)
+            #expect(await fixture.provider.names() == ["moved/"])
+            #expect(await fixture.provider.names(in: tree.folder) == expected)
+            #expect(await fixture.provider.names(in: tree.inner).contains("deep=deep text"))
+            #expect(try fixture.names() == ["moved"])
+        }
+    }
+
+    @Test func whatOthersRemovedAsWellIsGone() async throws {
+        try await withFolder { fixture, tree in
+            await fixture.provider.remove(tree.folder)
+            try removeAll(fixture, tree)
+            try await settle(fixture)
+            #expect(await fixture.provider.names() == [])
+            #expect(try fixture.names() == [])
         }
     }
 }

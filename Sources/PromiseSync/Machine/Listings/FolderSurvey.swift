@@ -8,12 +8,18 @@ import PromiseProvider
 package struct FolderSurvey: Sendable {
     package var folder: ItemIdentifier
     var places: [ItemReference]
+    /// It was removed here, and what is taken for it is removed as well.
+    let isRemoved: Bool
+    /// The store keeps the times of files.
+    private let comparesTimes: Bool
     /// What it holds, by the path from it; of folders of which that is known.
     private var known: [[FileName]: [Item]]
 
     /// More is not looked through.
     private static let foldersMax = 32
     private static let itemsMax = 1_000
+    /// More files are not asked for one by one.
+    private static let askedMax = 64
 
     /// What one of the places holds.
     package struct Found: Sendable {
@@ -23,10 +29,11 @@ package struct FolderSurvey: Sendable {
 
     /// Nil when there is too much in it, or nothing that could be recognised.
     init?(
-        of folder: ItemIdentifier, at places: [ItemReference], _ turn: Turn,
+        of folder: ItemIdentifier, at places: [ItemReference], isRemoved: Bool, _ turn: Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) {
         (self.folder, self.places, known) = (folder, places, [:])
+        (self.isRemoved, comparesTimes) = (isRemoved, turn.facts.keepsTimes)
         var (waiting, count) = ([(folder, [FileName]())][...], 0)
         while let (next, path) = waiting.popFirst() {
             let items = try transaction.remoteChildren(of: next)
@@ -35,7 +42,12 @@ package struct FolderSurvey: Sendable {
             else { return nil }
             known[path] = items
             for item in items where item.kind == .folder {
-                if try turn.knownFolder(item.identifier, transaction) == nil { continue }
+                // Of one that was removed here all is known.
+                if try turn.knownFolder(item.identifier, transaction) == nil,
+                    try MovedFolders.removal(of: item.identifier, transaction) == nil
+                {
+                    continue
+                }
                 waiting.append((item.identifier, path + [item.name]))
             }
         }
@@ -72,11 +84,42 @@ package struct FolderSurvey: Sendable {
                 guard let others = try await list(place, path, items.count, provider),
                     FolderSurvey.areSame(items, others)
                 else { continue next }
+                if isRemoved, try await !hasSameTimes(items, others, place, path, provider) {
+                    continue next
+                }
                 found.items[path] = others
             }
             result.append(found)
         }
         return result
+    }
+
+    /// A copy that somebody made may have the same versions, as in a bucket, but not the times;
+    /// and it is not to go with what it was made of.
+    private func hasSameTimes(
+        _ items: [Item], _ others: [Item], _ place: ItemReference, _ path: [FileName],
+        _ provider: any Provider
+    ) async throws(ProviderError) -> Bool {
+        guard comparesTimes else { return true }
+        let named = Dictionary(others.map { ($0.name, $0) }) { first, _ in first }
+        guard others.count(where: { $0.isGuess && $0.kind != .folder }) <= FolderSurvey.askedMax
+        else { return false }
+        for item in items where item.kind == .file {
+            guard var other = named[item.name] else { return false }
+            if other.isGuess {
+                let reference = ItemReference(
+                    identifier: ItemIdentifier("/survey"), path: place.path + path + [item.name])
+                do throws(ProviderError) {
+                    other = try await provider.item(for: reference)
+                } catch where error.code == .notFound {
+                    return false
+                }
+                guard other.version == item.version, other.kind == .file else { return false }
+            }
+            let time = item.metadata.modificationTime
+            guard other.metadata.modificationTime == time else { return false }
+        }
+        return true
     }
 
     /// Nil when there are more, or when that cannot be listed.

@@ -8,7 +8,8 @@ import PromiseProvider
 // be made anew under the old name and stay there beside the moved one, and what was removed would
 // come back. So the folder above is asked for first. Of the uppermost one that is gone the folder
 // that it was in is listed, and what appeared lately is looked into: what holds just what is known
-// of it is that folder.
+// of it is that folder. So it is with a folder that was removed here with all that was in it: what
+// is left of it is removed where others have moved it, item by item, each in the version known.
 
 /// What is to be known before an item with work of ours is believed gone.
 struct MovedFoldersMemory {
@@ -18,12 +19,14 @@ struct MovedFoldersMemory {
     var confirmed: [ItemIdentifier: Duration] = [:]
     /// Folders that were not found, and the uptime of that.
     var doubted: [ItemIdentifier: Duration] = [:]
-    /// Folders that are new in known ones, and the uptime of that.
-    var appeared: [ItemIdentifier: Duration] = [:]
+    /// Folders that are new in known ones, and when that was.
+    var appeared: [ItemIdentifier: Moment] = [:]
 
-    mutating func noteAppeared(_ folder: ItemIdentifier, at now: Duration) {
+    mutating func noteAppeared(_ folder: ItemIdentifier, at now: Moment) {
         if appeared.count >= MovedFolders.appearedMax {
-            appeared = appeared.filter { now - $0.value < MovedFolders.freshness }
+            appeared = appeared.filter {
+                now.uptime - $0.value.uptime < MovedFolders.freshness
+            }
             if appeared.count >= MovedFolders.appearedMax { appeared = [:] }
         }
         appeared[folder] = now
@@ -43,7 +46,7 @@ enum MovedFolders {
     static func noteAppeared(_ item: Item, _ turn: inout Turn) {
         guard item.kind == .folder, turn.facts.knowsByPlace, !item.identifier.isNumber
         else { return }
-        let now = turn.now.uptime
+        let now = turn.now
         turn.remember { $0.questions.moved.noteAppeared(item.identifier, at: now) }
     }
 
@@ -58,7 +61,7 @@ enum MovedFolders {
         let confirmed = turn.memory.questions.moved.confirmed[identifier]
         if confirmed != nil { turn.remember { $0.questions.moved.confirmed[identifier] = nil } }
         if confirmed.map({ now - $0 > patience }) ?? true,
-            let above = try shownFolder(above: identifier, turn, transaction)
+            let above = try heldFolder(above: identifier, turn, transaction)
         {
             turn.explain("the folder above is asked for first: \(above.rawValue)")
             turn.remember { $0.questions.moved.waiting[above, default: []].insert(identifier) }
@@ -131,8 +134,9 @@ enum MovedFolders {
         return false
     }
 
-    /// The nearest folder above that is shown here and was not heard of since it was agreed on.
-    private static func shownFolder(
+    /// The nearest folder above that is shown here, or was removed here and is to be told of, and
+    /// was not heard of since it was agreed on.
+    private static func heldFolder(
         above identifier: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemIdentifier? {
         var current = try turn.known(identifier, transaction)?.parent
@@ -141,12 +145,30 @@ enum MovedFolders {
             guard let folder = current, folder != turn.facts.rootIdentifier,
                 try transaction.remote(folder) == nil
             else { return nil }
-            if try transaction.entry(for: folder) != nil {
+            if try isHeld(folder, transaction) {
                 return try turn.reference(to: folder, transaction) == nil ? nil : folder
             }
             current = try turn.known(folder, transaction)?.parent
         }
         return nil
+    }
+
+    /// It is shown here, or its removal is to be told.
+    private static func isHeld(
+        _ identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if try transaction.entry(for: identifier) != nil { return true }
+        return try removal(of: identifier, transaction) != nil
+    }
+
+    /// When what is agreed on was removed here, if that is to be told.
+    static func removal(
+        of identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Timestamp? {
+        guard try transaction.entry(for: identifier) == nil,
+            try transaction.synced(identifier) != nil
+        else { return nil }
+        return try transaction.pending(.deletion(identifier))?.since
     }
 
     // MARK: The uppermost one that is gone
@@ -156,7 +178,7 @@ enum MovedFolders {
         _ identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard let known = try turn.known(identifier, transaction), known.kind == .folder,
-            let parent = known.parent, try transaction.entry(for: identifier) != nil,
+            let parent = known.parent, try isHeld(identifier, transaction),
             try turn.knownFolder(parent, transaction) != nil,
             try hasWork(identifier, turn, transaction)
         else { return true }
@@ -191,10 +213,13 @@ enum MovedFolders {
         for identifier: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> FolderSurvey? {
         var places: [ItemReference] = []
-        let fresh = turn.memory.questions.moved.appeared
+        var fresh = turn.memory.questions.moved.appeared
+        let removed = try removal(of: identifier, transaction)
+        // What was to be seen here before the folder was removed was not meant by that.
+        if let removed { fresh = fresh.filter { removed <= $0.value.time } }
         // The newest first, in an order that does not change from process to process.
         let sorted = fresh.sorted {
-            ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue)
+            ($1.value.uptime, $0.key.rawValue) < ($0.value.uptime, $1.key.rawValue)
         }
         for (folder, _) in sorted where places.count < candidatesMax {
             guard try isUntouched(folder, turn, transaction),
@@ -203,7 +228,8 @@ enum MovedFolders {
             places.append(reference)
         }
         guard !places.isEmpty else { return nil }
-        return try FolderSurvey(of: identifier, at: places, turn, transaction)
+        return try FolderSurvey(
+            of: identifier, at: places, isRemoved: removed != nil, turn, transaction)
     }
 
     /// It appeared lately, and nothing was done with it here.
@@ -211,7 +237,7 @@ enum MovedFolders {
         _ folder: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard let time = turn.memory.questions.moved.appeared[folder],
-            turn.now.uptime - time < freshness, let entry = try transaction.entry(for: folder),
+            turn.now.uptime - time.uptime < freshness, let entry = try transaction.entry(for: folder),
             let node = try transaction.node(entry.node), node.kind == .folder, !node.isPopulated,
             turn.memory.listings.running[node.id] == nil,
             try transaction.pending(.entry(entry.id)) == nil, try transaction.remote(folder) == nil,
@@ -228,8 +254,8 @@ enum MovedFolders {
         let identifier = survey.folder
         turn.remember { $0.questions.asked[identifier] = nil }
         isUndecided(identifier, &turn)
-        guard try transaction.entry(for: identifier) != nil,
-            try transaction.remote(identifier) == nil
+        guard try isHeld(identifier, transaction), try transaction.remote(identifier) == nil,
+            try (removal(of: identifier, transaction) != nil) == survey.isRemoved
         else { return }
         if try turn.mayHaveMoved(identifier, since: count, transaction) {
             return turn.ask(for: identifier)
