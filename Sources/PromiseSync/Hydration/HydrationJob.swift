@@ -85,6 +85,8 @@ package final class HydrationJob: Sendable {
     let version: ContentVersion
     /// The node's, when the job was made.
     let modificationTime: Timestamp
+    /// How often whoever waits was sent from one version to the next, without anything of either.
+    let restarts: Int
     /// After so many bytes the index is told how far the file has come: a daemon that is killed fetches no more than that again.
     private static let storedByteCount: UInt64 = 2 << 20
     private let unstoredByteCount = Atomic<UInt64>(0)
@@ -93,12 +95,13 @@ package final class HydrationJob: Sendable {
     /// `file` is there when the index knows of it.
     package init(
         node: NodeID, generation: Generation, version: ContentVersion, modificationTime: Timestamp, file: SharedDescriptor?,
-        plan: HydrationPlan
+        plan: HydrationPlan, restarts: Int = 0
     ) {
         self.node = node
         self.generation = generation
         self.version = version
         self.modificationTime = modificationTime
+        self.restarts = restarts
         state = Monitor(State(plan: plan, file: file, isNoted: file != nil), rank: .hydrationJob)
     }
 

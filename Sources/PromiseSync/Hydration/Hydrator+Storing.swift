@@ -36,7 +36,7 @@ extension Hydrator {
     }
 
     /// After the end of a job whose content nobody knows of: its file goes, unless it belongs to somebody by now.
-    private func forgetFile(of job: HydrationJob) {
+    func forgetFile(of job: HydrationJob) {
         guard job.hasFile, !job.isNoted else { return }
         do throws(Failure) {
             // While nobody can make a job, and with it a file of this name.
@@ -294,16 +294,6 @@ extension Hydrator {
         remove(job)
         job.end(.failure(failure))
         forgetFile(of: job)
-    }
-
-    /// The node is to show another version, and nothing of the one before is here: whoever waits waits for that.
-    package func startAgain(_ node: NodeID) {
-        guard let job = state.withLock({ $0.jobs[node] }) else { return }
-        guard job.close() else { return job.waitWhileClosing() }
-        remove(job)
-        let (waiters, program) = (job.endForSuccessor(), job.program)
-        forgetFile(of: job)
-        for waiter in waiters { rejoin(waiter, of: node, for: program) }
     }
 
     /// Forgets a job nobody needs, after the last close of a partial file.

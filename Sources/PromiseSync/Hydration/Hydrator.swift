@@ -15,6 +15,8 @@ package final class Hydrator: Sendable {
         var nextWaiter: UInt64 = 1
         /// Why content did not come when it was wanted last.
         var problems: [NodeID: ProviderError] = [:]
+        /// How often the jobs before the one that is made now were ended for another version.
+        var restarts: [NodeID: Int] = [:]
     }
 
     let index: Index
@@ -223,7 +225,7 @@ package final class Hydrator: Sendable {
             let plan = HydrationPlan(size: node.size, present: isNew ? ByteRangeSet() : try transaction.ranges(of: id))
             let job = HydrationJob(
                 node: id, generation: node.generation, version: version, modificationTime: node.modificationTime, file: file,
-                plan: plan)
+                plan: plan, restarts: state.withLock { $0.restarts[id] ?? 0 })
             return state.withLock { state in
                 if let other = state.jobs[id] { return other }
                 state.jobs[id] = job
@@ -267,6 +269,10 @@ package final class Hydrator: Sendable {
     }
 
     private func fetch(_ range: ByteRange, of job: HydrationJob, by means: Result<Means, ProviderError>) async {
+        if let pause = job.pauseBeforeFetch(backoff) {
+            await sleep(pause)
+            if job.isClosed || Task.isCancelled { return await goOn(with: range, of: job, after: nil) }
+        }
         let (began, before) = (clock.uptime(), bytesFetched)
         let problem = await attempt(range, of: job, by: means)
         let came = bytesFetched - before

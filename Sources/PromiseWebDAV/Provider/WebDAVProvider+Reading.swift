@@ -241,10 +241,7 @@ extension WebDAVProvider {
             throw status == 409 ? ProviderError(.retry, error.message) : error
         }
         // Every reply names what it sends; a condition would be refused by servers whose tags are weak at first.
-        var described = ResourceStatus()
-        described.entityTag = response.headers.first(name: "ETag")
-        described.lastModified = response.headers.first(name: "Last-Modified")
-        described.contentLength = ReplyContent.wholeSize(response)
+        let described = ResourceStatus(response)
         let saysNothing = described.entityTag == nil && described.lastModified == nil
         if saysNothing, !mustLook {
             shared.withLock { $0.hasRepliesWithoutVersion = true }
@@ -252,7 +249,10 @@ extension WebDAVProvider {
         }
         // What a listing tells no tag of has the time as its version, and the reply may have a tag all the same.
         let isRight = [WebDAVProvider.version(of: described), WebDAVProvider.versionByTime(of: described)].contains(version)
-        guard isRight || saysNothing else { throw stale(reference.path) }
+        let reply = UnsteadyTags.Reply(response, described, of: reference.path, expecting: sink.size)
+        guard unsteadyTags.takes(reply, as: version, isRight: isRight || saysNothing, at: clock.uptime()) else {
+            throw stale(reference.path)
+        }
         var size = described.contentLength ?? sink.size
         // A reply that broke off looks like a whole one where nobody says how long it is (Nextcloud, behind Apache).
         if size == nil, range == nil { size = try await checked(version, of: reference.path).contentLength }

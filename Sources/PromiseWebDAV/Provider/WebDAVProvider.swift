@@ -60,6 +60,7 @@ package final class WebDAVProvider: Provider, Sendable {
     let probeTroubles = ProbeTroubles()
     let acquaintance = Acquaintance()
     let givenTags = GivenTags()
+    let unsteadyTags = UnsteadyTags()
     let rememberedObjects = RememberedObjects()
     let shared: Mutex<Shared>
     /// Large ones.
