@@ -30,6 +30,10 @@ package final class MachineTranscript {
         set { heardNothing.time.withLock { $0 = newValue } }
     }
 
+    package var now: Timestamp { scribe.moment.time }
+    /// When the provider is said to be tried again.
+    package var nextTry: Timestamp? { runner.machine.memory.connection.nextTry }
+
     package init(
         index: Index, content: ContentStore, root: ItemIdentifier, capabilities: Capabilities,
         configuration: SyncEngine.Configuration, observer: any LocalTreeObserver

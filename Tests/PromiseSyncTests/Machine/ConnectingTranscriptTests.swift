@@ -57,7 +57,37 @@ import Testing
             > ask for the root: of another storage
             end all fetches: 'store:' is not the storage this state directory was made for: choose another --state-dir or --domain
             > 2 s later
+            ask for the root
             """)
+    }
+
+    /// A storage that came in the place of the right one, as of a disk that was exchanged, was not looked at again.
+    @Test func theRightStorageIsFoundAfterAnotherOneWasMet() throws {
+        let fixture = try MachineFixture()
+        let machine = fixture.machine
+        machine.happen("start without a provider", .started(isConnected: false, patience: nil))
+        machine.pass(.seconds(2))
+        let other = MachineFixture.item("other", .folder)
+        for _ in 1...3 {
+            machine.answer("ask for the root", "of another storage", .item(other))
+            machine.pass(.seconds(30))
+        }
+        _ = machine.take()
+        machine.answer("ask for the root", "here", .item(MachineFixture.rootItem))
+        #expect(machine.take().contains("say: the provider is back"))
+    }
+
+    /// What `status` showed was past for as long as a try was not answered.
+    @Test func theNextTryIsNeverInThePast() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        machine.answer("wait for changes", "the line is cut", .failure(offline))
+        for _ in 1...20 {
+            let next = try #require(machine.nextTry)
+            #expect(next >= machine.now, "\(next) \(machine.now)")
+            machine.pass(.seconds(5))
+        }
     }
 
     @Test func aSilentProviderIsOfflineAndNoMoreThanThreeCallsHang() throws {

@@ -158,6 +158,10 @@ enum Connecting {
     }
 
     static func probe(_ turn: inout Turn) {
+        // The one after this is planned when this has failed: until then it is said when that is at the latest.
+        let pause = delay(after: turn.memory.connection.probeAttempts + 1, turn)
+        let next = turn.now.time.advanced(by: answerPatience + pause)
+        turn.remember { $0.connection.nextTry = next }
         if !ask(.probe, &turn) { silent(.probe, &turn) }
     }
 
@@ -271,9 +275,11 @@ enum Connecting {
         _ root: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard root.identifier == turn.facts.rootIdentifier else {
-            return refused(
+            refused(
                 "'\(turn.facts.providerName)' is not the storage this state directory was made for: "
                     + "choose another --state-dir or --domain", &turn)
+            // The right one may be back later. Until the end of this try is remembered it seems to be under way.
+            return turn.act(.go(.probeLater))
         }
         try regained(&turn, transaction)
     }
