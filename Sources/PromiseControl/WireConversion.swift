@@ -60,6 +60,7 @@ extension StatusDocument {
         uploadLimit = status.lineRates.up
         downloadLimit = status.lineRates.down
         nextTry = status.nextTry.map { $0.wireText }
+        silentSince = status.silentSince.map { $0.wireText }
         excluded = status.excluded
         unsentRecords = status.unsentRecords
         localAttributes = status.localAttributes
@@ -107,6 +108,7 @@ extension PendingItemDocument {
             kind: work.kind.rawValue, node: work.node?.rawValue, path: path.display, pathBytes: path.bytes,
             isRunning: work.isRunning, size: work.size, progress: work.progress, since: work.since.wireText,
             attempts: work.attempts, error: work.error)
+        silentSince = work.silentSince.map { $0.wireText }
     }
 }
 

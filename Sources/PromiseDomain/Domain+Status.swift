@@ -58,6 +58,7 @@ extension Domain {
         (status.connectionSince, status.nextTry) = engine.connectionTimes
         status.pausedSince = engine.pausedSince
         status.lineRates = engine.limits.line
+        status.silentSince = engine.uploadProgress.silentSince()
         return status
     }
 }

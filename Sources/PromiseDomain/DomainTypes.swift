@@ -83,6 +83,8 @@ package struct DomainStatus: Sendable {
     /// Since when it is not, and when it is tried again.
     package var connectionSince: Timestamp?
     package var nextTry: Timestamp?
+    /// Since when it has not answered what it is being told; nil: it was heard a moment ago.
+    package var silentSince: Timestamp?
     /// Since when nothing is sent and fetched by itself, as somebody wants; nil: it is.
     package var pausedSince: Timestamp?
     /// How fast bytes may go to the provider's server and come from it.
@@ -256,6 +258,8 @@ package struct PendingWork: Sendable {
     package var since: Timestamp
     package var attempts: Int
     package var error: String?
+    /// Since when the provider has neither taken bytes nor answered; nil: it was heard a moment ago.
+    package var silentSince: Timestamp?
     /// Of what the provider did not take when it was told.
     package var code: Failure.Code?
 

@@ -70,6 +70,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     /// Since when it is not online, and when it is tried again.
     public var connectionSince: String?
     public var nextTry: String?
+    /// Since when the provider has not answered what it is being told; missing: it was heard a moment ago.
+    public var silentSince: String?
     /// Since when nothing is sent and fetched by itself, as `promisefs pause` said; missing: it is.
     public var pausedSince: String?
     /// Bytes a second that may go to the provider and come from it, as `promisefs limit` said; missing: as many as can.

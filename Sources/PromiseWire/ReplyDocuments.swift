@@ -97,6 +97,8 @@ public struct PendingItemDocument: Codable, Sendable, Equatable {
     public var attempts: Int
     /// Of the last attempt.
     public var error: String?
+    /// Since when the provider has neither taken bytes nor answered; missing: it was heard a moment ago.
+    public var silentSince: String?
 
     public init(
         kind: String, node: UInt64? = nil, path: String, pathBytes: String, isRunning: Bool, size: UInt64,

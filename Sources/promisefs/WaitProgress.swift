@@ -86,7 +86,8 @@ struct StatusWatch {
         }
         for item in pending.filter(\.isRunning).prefix(StatusWatch.shownMax) {
             let percent = item.progress.map { " \(Int($0 * 100)) %" } ?? ""
-            rows.append(["  under way", "\(item.kind) \(place(item)), \(ByteSize.text(item.size))\(percent)"])
+            let silence = StatusCommand.silence(item.silentSince).map { ", \($0)" } ?? ""
+            rows.append(["  under way", "\(item.kind) \(place(item)), \(ByteSize.text(item.size))\(percent)\(silence)"])
         }
         return rows
     }

@@ -265,6 +265,26 @@ import Testing
         #expect(progress.filesDone == 1 && progress.filesTotal == 2 && progress.bytesDone == 2000 && progress.bytesTotal == 4000)
     }
 
+    @Test func aProviderThatDoesNotAnswerIsNamedBesideWhatItIsBeingTold() {
+        var item = PendingItemDocument(
+            kind: "upload", node: 1, path: "/a", pathBytes: "/a", isRunning: true, size: 4000, progress: 0.99, since: "",
+            attempts: 0)
+        item.silentSince = "2024-02-29T12:00:00.000000000Z"
+        let mount = MountTable(parsing: "1 1 0:1 / /m rw - fuse.promisefs d rw".utf8).entries[0]
+        let row = PendingCommand.row(item, on: mount)
+        #expect(row[1] == "running 99 %" && row[3].contains("the provider is not answering since 2024-02-29 12:00:00 UTC"))
+        var status = StatusDocument(
+            name: "d", provider: "folder:/x", capabilities: [], mountPoint: "/m", mountPointBytes: "/m", stateFolder: "/s",
+            stateFolderBytes: "/s", processID: 1, connection: "online", transport: "device", hasPassthrough: false,
+            isReadOnly: false, nodes: 1, placeholders: 0, pending: 1, failing: 0, uploading: 1, downloading: 0,
+            bytesFetched: 0, bytesUploaded: 0, cacheBytes: 0, openFiles: 0)
+        #expect(!StatusCommand.text(status).contains("not answering"))
+        status.silentSince = item.silentSince
+        #expect(StatusCommand.text(status).contains("not answering since 2024-02-29 12:00:00 UTC"))
+        var watch = StatusWatch()
+        #expect(watch.rows(status, [item], at: .seconds(1)) { $0.path }.description.contains("99 %, not answering since"))
+    }
+
     @Test func pathsAreShownBelowTheirMountPoint() {
         let mount = MountTable(parsing: "1 1 0:1 / /m rw - fuse.promisefs d rw".utf8).entries[0]
         #expect(shownPath("/a/b", on: mount) == "/m/a/b")

@@ -162,7 +162,7 @@ final class Dispatcher: ActionPerformer {
     private func tell(_ operation: Operation) {
         let disk = engine.diskPool
         let call = engine.answers.began()
-        engine.uploadProgress.began(operation)
+        engine.uploadProgress.began(operation.subject, of: operation.node, sending: operation.source)
         operations[operation.subject] = Task(executorPreference: engine.executor) {
             [provider, mailbox, answers = engine.answers, progress = engine.uploadProgress] in
             // In the index before it is sent: it makes up for an answer that is lost, also by a
@@ -173,7 +173,7 @@ final class Dispatcher: ActionPerformer {
                 await mailbox.deliver(.digested(sent, digest))
             }
             let outcome = await operation.run(provider, disk)
-            progress.ended(operation)
+            progress.ended(operation.subject, of: operation.node)
             answers.ended(call, isHeard: outcome.isHeard, isGood: outcome.isGood)
             mailbox.post(.told(operation, outcome))
         }

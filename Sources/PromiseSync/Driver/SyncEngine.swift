@@ -105,7 +105,7 @@ package final class SyncEngine: Sendable {
     let answers: AnswerWatch
     let published = RankedMutex(.leaf, Published())
     package let hydrator: Hydrator
-    package let uploadProgress = UploadProgress()
+    package let uploadProgress: UploadProgress
     package let neighbours: NeighbourPrefetch
     /// Nil where the provider tells by itself what others change.
     package let used: UsedNodes?
@@ -144,6 +144,7 @@ package final class SyncEngine: Sendable {
         self.content = content
         self.provider = provider
         self.clock = clock
+        uploadProgress = UploadProgress(clock)
         self.rootIdentifier = rootIdentifier
         roomPool = workers.makePool("room", 1)
         diskPool = workers.makePool("digests", 1)

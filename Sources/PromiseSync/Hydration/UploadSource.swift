@@ -40,33 +40,25 @@ package struct UploadSource: ContentSource {
         }
     }
 
-    package func noteSent(_ byteCount: UInt64) { sent.count.wrappingAdd(byteCount, ordering: .relaxed) }
+    package func noteSent(_ byteCount: UInt64) { sent.add(byteCount) }
 
     /// Of all, from 0 to nearly 1: whether the provider has it is its answer's to say. What is sent again counts once more.
     var progress: Double {
         min(Double(sent.count.load(ordering: .relaxed)) / Double(max(size, 1)), 0.99)
     }
+
+    func timeSent(by clock: any TimeSource) { sent.clock.withLock { $0 = clock } }
+    /// Uptime when the provider took bytes last.
+    var lastSent: Duration? { sent.last.withLock { $0 } }
 }
 
 private final class SentBytes: Sendable {
     let count = Atomic<UInt64>(0)
-}
+    let clock = Mutex<(any TimeSource)?>(nil)
+    let last = Mutex<Duration?>(nil)
 
-/// How far what is being sent has come. Thread-safe.
-package final class UploadProgress: Sendable {
-    private let sources = Mutex<[NodeID: UploadSource]>([:])
-
-    init() {}
-
-    func began(_ operation: Operation) {
-        guard let node = operation.node, let source = operation.source else { return }
-        sources.withLock { $0[node] = source }
+    func add(_ byteCount: UInt64) {
+        count.wrappingAdd(byteCount, ordering: .relaxed)
+        if let clock = clock.withLock({ $0 }) { last.withLock { $0 = clock.uptime() } }
     }
-
-    func ended(_ operation: Operation) {
-        if let node = operation.node { sources.withLock { $0[node] = nil } }
-    }
-
-    /// From 0 to 1; nil when nothing of the node's content is being sent.
-    package func of(_ node: NodeID) -> Double? { sources.withLock { $0[node] }?.progress }
 }

@@ -48,6 +48,7 @@ package struct Work: Sendable {
             since: row.since,
             attempts: row.attempts, error: row.message ?? engine.connectionFailure?.message)
         work.code = row.error
+        if work.isRunning { work.silentSince = engine.uploadProgress.silentSince(row.subject) }
         switch row.subject {
         case .deletion(let identifier):
             work.kind = .delete

@@ -135,7 +135,8 @@ struct PendingCommand: AsyncParsableCommand {
         let waits = item.attempts == 0 ? "waits" : "failing"
         let state = item.isRunning ? "running\(progress)" : item.error == nil ? "queued" : waits
         let attempts = item.attempts == 0 ? "" : " (\(counted(item.attempts, "attempt")))"
-        let error = item.error.map { "  \(Terminal.styled($0, .red))\(attempts)" } ?? ""
+        let silence = StatusCommand.silence(item.silentSince).map { "the provider is \($0)" }
+        let error = (silence ?? item.error).map { "  \(Terminal.styled($0, .red))\(attempts)" } ?? ""
         return [item.kind, state, ByteSize.text(item.size), shownPath(item.path, on: mount) + error]
     }
 }

@@ -128,6 +128,7 @@ struct StatusCommand: AsyncParsableCommand {
         if let moved = MovedDomain(status) { rows.insert(["  moved", moved.sentence], at: 1) }
         if let problem = status.configurationProblem { rows.insert(["  settings", problem], at: 1) }
         rows += more
+        if let silence = StatusCommand.silence(status.silentSince) { rows.append(["  under way", silence]) }
         if let count = status.unlisted, count > 0 {
             rows.append(["  not listed", "\(counted(count, "folder")); 'promisefs pending' says why"])
         }
@@ -168,6 +169,12 @@ struct StatusCommand: AsyncParsableCommand {
             text += ", paused since \(since.prefix(10)) \(since.dropFirst(11).prefix(8)) UTC"
         }
         return text
+    }
+
+    /// `not answering since 2024-02-29 12:00:00 UTC`
+    static func silence(_ since: String?) -> String? {
+        guard let since, since.count > 19 else { return nil }
+        return "not answering since \(since.prefix(10)) \(since.dropFirst(11).prefix(8)) UTC"
     }
 
     /// `3 d 4 h`, `5 min`, `12 s`.
