@@ -3,6 +3,7 @@ import PromiseCore
 import PromiseProvider
 import PromiseTestSupport
 import PromiseWebDAV
+import Synchronization
 import Testing
 
 /// What servers do seldom: nothing wrong is believed, nothing half is taken for whole, and errors say what to do.
@@ -308,7 +309,40 @@ struct ServerFaultTests {
         }
         try await withProvider(script) { provider, _ in
             let found = await error { _ = try await provider.item(for: file) }
-            #expect(found?.code == .permanent && found?.message.contains("example.com") == true)
+            #expect(found?.code == .authenticate && found?.message.contains("example.com") == true)
+            #expect(found?.message.contains("tops3cret") == false)
+        }
+    }
+
+    /// It was a refusal of the item that was sent, as if another server could be told it in its name.
+    @Test(arguments: [4, 20_000]) func aServerThatHasMovedIsTheDomainsTroubleAndNotAnItems(byteCount: Int) async throws {
+        let hasMoved = Mutex(false)
+        let script: ScriptedServer.Script = { request in
+            if hasMoved.withLock({ $0 }) { return reply("308 Moved", ["Location: https://new.example.com/dav/"]) }
+            return request.method == "OPTIONS" ? reply("200 OK", ["DAV: 1", "Server: s"]) : rows(("/", collection))
+        }
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["putIsWhole", "putsOnlyNew", "moveKeepsTag", "honoursOverwrite"])
+        hasMoved.withLock { $0 = true }
+        let item = NewItem(
+            name: FileName("file")!, kind: .file,
+            metadata: Metadata(mode: 0o640, owner: 1, group: 2, modificationTime: Timestamp(nanoseconds: 5)))
+        let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+        let source = try ConformanceSource([UInt8](repeating: UInt8(ascii: "x"), count: byteCount))
+        let found = await error { _ = try await provider.create(item, in: root, contents: source) }
+        #expect(found?.code == .authenticate, "\(String(describing: found))")
+        #expect(found?.message.contains("mount that address. What is not sent yet waits") == true)
+        #expect(await error { _ = try await provider.root() }?.message == found?.message)
+    }
+
+    @Test func oneItemThatIsKeptElsewhereIsNoTroubleOfTheDomain() async throws {
+        let script: ScriptedServer.Script = { request in
+            request.path == "/file" ? reply("302 Found", ["Location: https://cdn.example.com/x?key=tops3cret"]) : rows(("/", collection))
+        }
+        try await withProvider(script) { provider, _ in
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.code == .permanent && found?.message.contains("keeps it elsewhere") == true)
             #expect(found?.message.contains("tops3cret") == false)
         }
     }

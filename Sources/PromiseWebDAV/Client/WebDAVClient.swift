@@ -105,6 +105,7 @@ final class WebDAVClient: Sendable {
     ) async throws(ProviderError) -> HTTPClientResponse {
         // A server that wants to be asked anew may say so, and close the connection, while a large body is still on its way.
         if body?.isRepeatable == false, authorization.withLock({ $0.isDigest }) { _ = try await exchange(.OPTIONS, url) }
+        let asked = url
         var url = url
         var (redirects, lessons, hasReloaded, isForgotten) = (0, 0, false, false)
         while redirects <= WebDAVClient.redirectsMax {
@@ -123,8 +124,10 @@ final class WebDAVClient: Sendable {
                 hasReloaded = true
                 guard try reload(unlike: sent, response) else { return response }
             case 301, 302, 307, 308:
-                guard body?.isRepeatable != false, let target = response.headers.first(name: "location") else { return response }
-                url = try redirected(from: url, to: target)
+                guard let target = response.headers.first(name: "location") else { return response }
+                guard let next = WebDAVClient.sameServer(url, target) else { throw await elsewhere(target, from: asked) }
+                guard body?.isRepeatable != false else { return response }
+                url = next
                 redirects += 1
             default: return response
             }
@@ -189,15 +192,33 @@ final class WebDAVClient: Sendable {
         await transport.breakOff(method, url, headers, body)
     }
 
-    private func redirected(from url: String, to target: String) throws(ProviderError) -> String {
+    /// Where a redirect leads; nil when that is another server.
+    private static func sameServer(_ url: String, _ target: String) -> String? {
         guard let base = URL(string: url), let next = URL(string: target, relativeTo: base)?.absoluteURL,
             next.host == base.host, next.port == base.port, next.scheme == base.scheme
-        else {
-            // A query may hold a secret, as a password may be in the address.
-            let shown = WebDAVLocation.withoutPassword(String(target.prefix { $0 != "?" && $0 != "#" }))
-            throw ProviderError(.permanent, "\(location.origin) redirects to '\(shown)': mount that address")
-        }
+        else { return nil }
         return next.absoluteString
+    }
+
+    /// The storage may be there now, and then all that waits waits for somebody to say so. It may be one item as well: the folder
+    /// that is mounted is asked for, too.
+    private func elsewhere(_ target: String, from url: String) async -> ProviderError {
+        // A query may hold a secret, as a password may be in the address.
+        let shown = WebDAVLocation.withoutPassword(String(target.prefix { $0 != "?" && $0 != "#" }))
+        let root = location.url([], isFolder: true)
+        guard url != root else {
+            return ProviderError(
+                .authenticate,
+                "\(location.origin) redirects to '\(shown)', where no password is sent: log in there if this network wants that; "
+                    + "if the storage has moved, mount that address. What is not sent yet waits")
+        }
+        do throws(ProviderError) {
+            _ = try await exchange(.PROPFIND, root, ["Depth": "0"])
+        } catch {
+            if error.code == .authenticate { return error }
+        }
+        return ProviderError(
+            .permanent, "the server keeps it elsewhere, at '\(shown)', and passwords go to \(location.origin) only")
     }
 }
 
