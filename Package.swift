@@ -86,6 +86,12 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ]),
         module(
+            "PromiseRclone",
+            [
+                "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "PromiseWebDAV", "PromiseExtension", logging,
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ]),
+        module(
             "PromiseS3",
             [
                 "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", logging,
@@ -140,7 +146,7 @@ let package = Package(
                 "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue", "PromiseAccess",
                 "PromiseIndex",
                 "PromiseContent", "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3",
-                "PromiseExtension", "PromiseSync", "PromiseFilesystem", "PromiseMount", "CArchive", logging,
+                "PromiseExtension", "PromiseRclone", "PromiseSync", "PromiseFilesystem", "PromiseMount", "CArchive", logging,
             ]),
         module("PromiseWire", []),
         module(
@@ -230,6 +236,7 @@ let package = Package(
             [
                 "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWire", "PromiseExtension", "PromiseTestSupport", logging,
             ]),
+        tests("PromiseRcloneTests", ["PromiseProvider", "PromiseRclone"]),
         tests(
             "PromiseSyncTests",
             [

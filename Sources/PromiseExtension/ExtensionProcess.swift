@@ -1,17 +1,15 @@
 import Glibc
-import Logging
+package import Logging
 import PromiseCore
-import PromiseProvider
-import PromiseSystem
+package import PromiseProvider
+package import PromiseSystem
 import Synchronization
 
-/// Keeps the program of an extension running: starts it with the path of the socket that it is to listen at, takes its outputs
-/// into the log, starts it again when it ends or hangs, and ends it with itself. `ExtensionLife` decides when.
+/// Keeps a program that serves a provider running: starts it, takes its outputs into the log, starts it again when it ends or
+/// hangs, and ends it with itself. `ExtensionLife` decides when.
 ///
 /// One thread does it all. The kernel kills the program when that thread ends, so also when the daemon is killed.
-final class ExtensionProcess: Sendable {
-    /// What the program finds the path of its socket under.
-    static let socketVariable = "PROMISEFS_EXTENSION_SOCKET"
+package final class ExtensionProcess: Sendable {
     private static let startPause = Duration.milliseconds(20)
     /// A call waits for a program that will be there within this time, and fails at once otherwise.
     private static let patience = Duration.seconds(2)
@@ -34,13 +32,8 @@ final class ExtensionProcess: Sendable {
         var output: Descriptor
     }
 
-    private let program: [UInt8]
-    private let arguments: [[UInt8]]
-    private let socket: [UInt8]
-    /// What tells the program where that is: the word of its environment.
-    private let variable: [UInt8]
+    private let program: ServingProgram
     private let leftovers: LeftoverProcesses
-    private let shortName: String
     private let logger: Logger
     private let clock: any TimeSource
     private let startLimit: Duration
@@ -48,16 +41,11 @@ final class ExtensionProcess: Sendable {
     private let alarm: Descriptor
 
     /// Starts the thread, which holds this object until `stop`.
-    init(
-        program: String, arguments: [String], socket: [UInt8], shortName: String, limits: ExtensionLife.Limits,
-        logger: Logger, clock: any TimeSource
+    package init(
+        _ program: ServingProgram, limits: ExtensionLife.Limits, logger: Logger, clock: any TimeSource
     ) throws(ProviderError) {
-        self.program = Array(program.utf8)
-        self.arguments = [self.program] + arguments.map { Array($0.utf8) }
-        self.socket = socket
-        variable = Array("\(ExtensionProcess.socketVariable)=".utf8) + socket
-        leftovers = LeftoverProcesses(record: socket + Array(".session".utf8), variable: variable)
-        self.shortName = shortName
+        self.program = program
+        leftovers = LeftoverProcesses(record: program.record, variable: program.mark)
         self.logger = logger
         self.clock = clock
         startLimit = limits.start
@@ -73,7 +61,7 @@ final class ExtensionProcess: Sendable {
     // MARK: For callers
 
     /// Returns when the program listens. Throws `.offline` at once when that will not be soon, and when it has taken too long.
-    func ready() async throws(ProviderError) {
+    package func ready() async throws(ProviderError) {
         let end = clock.uptime() + startLimit + ExtensionProcess.patience * 2
         while true {
             let (life, now) = (state.withLock { $0.life }, clock.uptime())
@@ -95,10 +83,10 @@ final class ExtensionProcess: Sendable {
         }
     }
 
-    func answered() { state.withLock { $0.life.answered() } }
+    package func answered() { state.withLock { $0.life.answered() } }
 
     /// A call got no answer in time.
-    func fellSilent() {
+    package func fellSilent() {
         let wantsKill = state.withLock { state in
             if state.life.fellSilent() { state.wantsKill = true }
             return state.wantsKill
@@ -107,13 +95,13 @@ final class ExtensionProcess: Sendable {
     }
 
     /// Ends the program and the thread. Waits for them, but not for long: what then still runs is killed meanwhile.
-    func stop() {
+    package func stop() {
         state.withLock { $0.life.stop() }
         ring()
         for _ in 0..<ExtensionProcess.stopLooksMax where !state.withLock({ $0.isOver }) { usleep(5_000) }
     }
 
-    private var title: String { "the extension '\(shortName)'" }
+    private var title: String { program.title }
 
     private func ring() {
         var one: UInt64 = 1
@@ -141,7 +129,6 @@ final class ExtensionProcess: Sendable {
     /// From the start of the program to its end.
     private func serveOnce() {
         leftovers.end()
-        _ = try? unlink(socket, label: "extension.socket.remove")
         let running: Running
         do throws(SystemError) {
             running = try start()
@@ -150,7 +137,7 @@ final class ExtensionProcess: Sendable {
         }
         let process = running.process
         leftovers.note(session: process)
-        logger.info("an extension was started", metadata: ["extension": "\(shortName)", "process": "\(process)"])
+        logger.info("\(program.kind) was started", metadata: ["extension": "\(program.shortName)", "process": "\(process)"])
         var why: String?
         do throws(SystemError) {
             let ending = try BoundProcess.descriptor(of: process, label: "extension.process")
@@ -169,7 +156,8 @@ final class ExtensionProcess: Sendable {
         var status: CInt = 0
         while waitpid(process, &status, 0) < 0 && errno == EINTR {}
         let signal = status & 0x7F
-        ended(why ?? (signal == 0 ? "it ended with status \((status >> 8) & 0xFF)" : "it was killed by signal \(signal)"))
+        let end = signal == 0 ? "it ended with status \((status >> 8) & 0xFF)" : "it was killed by signal \(signal)"
+        ended(why ?? (signal == 0 ? program.trouble() : nil) ?? end)
     }
 
     private func ended(_ why: String) {
@@ -179,7 +167,8 @@ final class ExtensionProcess: Sendable {
             state.life.ended(why, now: now)
             return state.life.phase == .stopped
         }
-        if !isStopped { logger.warning("an extension is gone", metadata: ["extension": "\(shortName)", "reason": "\(why)"]) }
+        guard !isStopped else { return }
+        logger.warning("\(program.kind) is gone", metadata: ["extension": "\(program.shortName)", "reason": "\(why)"])
     }
 
     private func start() throws(SystemError) -> Running {
@@ -190,10 +179,9 @@ final class ExtensionProcess: Sendable {
         let writing = Descriptor(adopting: ends[1])
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         _ = fcntl(output.number, F_SETFL, O_NONBLOCK)
-        let own = environmentWords.filter { !$0.starts(with: Array("\(ExtensionProcess.socketVariable)=".utf8)) }
         let process = try BoundProcess.start(
-            program, arguments: arguments, environment: own + [variable], input: null.number, output: writing.number,
-            label: "extension.start")
+            program.path, arguments: [program.path] + program.arguments, environment: program.environment(environmentWords),
+            input: null.number, output: writing.number, label: "extension.start")
         return Running(process: process, output: output)
     }
 
@@ -225,7 +213,7 @@ final class ExtensionProcess: Sendable {
                 why = wantsKill ? "it did not answer and was killed" : "it did not begin to listen and was killed"
                 kill(-process, SIGKILL)
                 killAt = killAt ?? now + ExtensionProcess.endPatience
-            } else if case .starting = life.phase, PeerCheck.canConnect(socket) {
+            } else if case .starting = life.phase, program.listens() {
                 state.withLock { $0.life.listens(now: now) }
             }
         }
@@ -246,7 +234,9 @@ final class ExtensionProcess: Sendable {
     }
 
     private func say(_ line: [UInt8]) {
-        logger.notice("an extension says", metadata: ["extension": "\(shortName)", "line": "\(escapedForDisplay(line))"])
+        program.hear(line)
+        logger.notice(
+            "\(program.kind) says", metadata: ["extension": "\(program.shortName)", "line": "\(escapedForDisplay(line))"])
     }
 
     private func wait(for descriptors: [CInt], _ timeout: Duration?) -> [CInt] {

@@ -64,9 +64,9 @@ package final class ExtensionProvider: Provider, Sendable {
             let place = try ExtensionProvider.socketPlace(stateFolder)
             socket = place.folder + Array("/socket".utf8)
             temporaryFolder = place.isTemporary ? place.folder : nil
-            process = try ExtensionProcess(
-                program: path, arguments: arguments, socket: socket, shortName: location.shortName, limits: limits,
-                logger: logger, clock: clock)
+            let program = ServingProgram(
+                program: path, arguments: arguments, socket: socket, shortName: location.shortName)
+            process = try ExtensionProcess(program, limits: limits, logger: logger, clock: clock)
         }
         client = ExtensionClient(
             socket: socket, shortName: location.shortName, credentials: credentials, process: process, timeouts: timeouts,

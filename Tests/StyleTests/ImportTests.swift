@@ -37,6 +37,10 @@ import Testing
             "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "PromiseWire", "Logging", "AsyncHTTPClient",
             "NIOCore", "NIOHTTP1",
         ],
+        "PromiseRclone": [
+            "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "PromiseWebDAV", "PromiseExtension", "Logging",
+            "NIOHTTP1", "FoundationEssentials",
+        ],
         "PromiseSync": [
             "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "Crypto",
             "DequeModule", "HeapModule", "Logging",
@@ -53,7 +57,7 @@ import Testing
             "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue", "PromiseAccess",
             "PromiseIndex", "PromiseContent",
             "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension",
-            "PromiseSync", "PromiseFilesystem", "PromiseMount", "PromiseMigration", "CArchive", "Logging",
+            "PromiseRclone", "PromiseSync", "PromiseFilesystem", "PromiseMount", "PromiseMigration", "CArchive", "Logging",
         ],
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [

@@ -4,6 +4,7 @@ import PromiseExtension
 import PromiseFolder
 import PromiseHTTP
 import PromiseProvider
+import PromiseRclone
 import PromiseS3
 import PromiseWebDAV
 
@@ -51,11 +52,15 @@ struct ProviderChoice {
                 provider = try ExtensionProvider(
                     location: try ExtensionLocation(parsing: name), credentials: credentials([], user: nil),
                     stateFolder: stateFolder, logger: logger)
+            case "rclone":
+                _ = try trust(isEncrypted: false)
+                provider = try RcloneProvider(
+                    location: try RcloneLocation(parsing: name), stateFolder: stateFolder, mayProbe: mayProbe, logger: logger)
             default:
                 throw ProviderError(
                     .permanent,
                     "the provider '\(WebDAVLocation.withoutPassword(name))' is not known: this version knows 'folder:/path', "
-                        + "'webdav+https://host/path', 's3://bucket/prefix' and 'extension+exec:/path'")
+                        + "'webdav+https://host/path', 's3://bucket/prefix', 'rclone:remote:path' and 'extension+exec:/path'")
             }
         } catch {
             throw Domain.StartFailure(error.message, exitStatus: 2)

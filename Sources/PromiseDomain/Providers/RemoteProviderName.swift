@@ -1,5 +1,6 @@
 import PromiseExtension
 import PromiseProvider
+import PromiseRclone
 import PromiseS3
 import PromiseWebDAV
 
@@ -10,12 +11,19 @@ package struct RemoteProviderName: Sendable {
     /// What a domain may be called after: the last folder, the host, or the program.
     package let component: String
 
-    /// Throws a sentence, with exit status 2, for what names nothing or holds a password.
+    /// Blocking, for a moment, where rclone is asked which remotes it has. Throws a sentence, with exit status 2, for what names nothing or holds a password.
     package init(_ name: String) throws(Domain.StartFailure) {
         do throws(ProviderError) {
             if name.hasPrefix("extension") {
                 let location = try ExtensionLocation(parsing: name)
                 (text, component) = (location.name, location.shortName)
+                return
+            }
+            if name.hasPrefix("rclone:") {
+                let location = try RcloneLocation(parsing: name) { () throws(ProviderError) in
+                    try RcloneProgram().remotes()
+                }
+                (text, component) = (location.name, location.lastName)
                 return
             }
             if name.hasPrefix("s3:") {

@@ -21,15 +21,17 @@ final class WebDAVClient: Sendable {
     private let transport: HTTPTransport
     private let source: CredentialSource
     private let clock: any TimeSource
+    private let relay: (any ServerRelay)?
     private let authorization: Mutex<Authorization>
     private let cookies: Mutex<CookieJar>
 
     init(
         location: WebDAVLocation, credentials: CredentialSource, trust: ServerTrust = .system, clock: any TimeSource,
-        timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts()
+        timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(), relay: (any ServerRelay)? = nil
     ) throws(ProviderError) {
         self.location = location
         self.clock = clock
+        self.relay = relay
         source = credentials
         authorization = Mutex(Authorization(try credentials.credentials(), isOpen: !location.isEncrypted))
         cookies = Mutex(CookieJar(host: location.host, isEncrypted: location.isEncrypted))
@@ -39,6 +41,7 @@ final class WebDAVClient: Sendable {
     var executor: LoopExecutor { transport.executor }
     var faultLine: FaultLine { transport.faultLine }
     var lineLimit: LineLimit { transport.lineLimit }
+    var isRelayed: Bool { relay != nil }
 
     // MARK: Requests
 
@@ -175,12 +178,27 @@ final class WebDAVClient: Sendable {
         headers.replaceOrAdd(name: "Accept-Encoding", value: "identity")
         if let authorization { headers.replaceOrAdd(name: "Authorization", value: authorization) }
         if let cookie { headers.replaceOrAdd(name: "Cookie", value: cookie) }
+        let url = try await relayed(method, url, &headers)
         let response = try await transport.send(
             method, url, headers, body: body, timeout: timeout, isRepeatable: method.isRepeatable,
-            takesLong: method.takesLong(headers))
+            takesLong: relay != nil || method.takesLong(headers))
         // Whom it does not know yet it would know by them for nobody.
         if response.status != .unauthorized { cookies.withLock { $0.take(response.headers, at: clock.now()) } }
         return response
+    }
+
+    /// Where the request really goes.
+    private func relayed(
+        _ method: HTTPMethod, _ url: String, _ headers: inout HTTPHeaders
+    ) async throws(ProviderError) -> String {
+        guard let relay else { return url }
+        let places = [url] + headers["Destination"]
+        let paths = [.PUT, .OPTIONS, .UNLOCK].contains(method) ? [] : places.map { WebDAVClient.path($0) }
+        let station = try await relay.station(lookingAt: paths)
+        // Other places in the headers are compared with it.
+        headers.replaceOrAdd(name: "Host", value: location.authority)
+        headers.replaceOrAdd(name: "Authorization", value: station.authorization)
+        return station.origin + WebDAVClient.target(url)
     }
 
     /// Sends a request whose body fails on the way; whatever comes of it.
@@ -189,6 +207,7 @@ final class WebDAVClient: Sendable {
     ) async {
         var headers = headers
         if let authorization = value(method, url) { headers.add(name: "Authorization", value: authorization) }
+        guard let url = try? await relayed(method, url, &headers) else { return }
         await transport.breakOff(method, url, headers, body)
     }
 

@@ -14,6 +14,8 @@ package struct WebDAVLocation: Hashable, Sendable {
     package let user: String?
     /// Percent-encoded, with a slash at both ends.
     let basePath: String
+    /// What the storage is called, where the address is only our own way to it; see `ServerRelay`.
+    private var alias: String?
     /// What is escaped in names below it.
     package private(set) var escapes: NameEscapes = []
 
@@ -60,8 +62,17 @@ package struct WebDAVLocation: Hashable, Sendable {
         self.basePath = names.isEmpty ? "/" : "/" + names.joined(separator: "/") + "/"
     }
 
+    /// Of a server that a relay leads to.
+    package init(relayed name: String) {
+        self.init(scheme: "http", host: "promisefs", port: nil, user: nil, basePath: "/")
+        alias = name
+    }
+
+    /// What tells this storage from all others.
+    var identity: String { alias ?? origin + basePath }
+
     /// As the user named it, without secrets.
-    package var name: String { "webdav+\(scheme)://" + (user.map { "\($0)@" } ?? "") + authority + basePath }
+    package var name: String { alias ?? "webdav+\(scheme)://" + (user.map { "\($0)@" } ?? "") + authority + basePath }
 
     /// Host and port as they are in a URL.
     var authority: String { (host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host) + (port.map { ":\($0)" } ?? "") }
@@ -79,7 +90,7 @@ package struct WebDAVLocation: Hashable, Sendable {
     /// Of an item below the root; a folder's ends with a slash.
     package func url(_ path: [FileName], isFolder: Bool = false) -> String { origin + urlPath(path, isFolder: isFolder) }
 
-    func urlPath(_ path: [FileName], isFolder: Bool = false) -> String {
+    package func urlPath(_ path: [FileName], isFolder: Bool = false) -> String {
         basePath + wireNames(path).joined(separator: "/") + (isFolder && !path.isEmpty ? "/" : "")
     }
 

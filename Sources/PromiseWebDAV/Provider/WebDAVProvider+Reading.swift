@@ -39,7 +39,7 @@ extension WebDAVProvider {
     // MARK: Items
 
     func identifier(_ path: some Collection<FileName>) -> ItemIdentifier {
-        if path.isEmpty { return ItemIdentifier("\(location.origin)\(location.basePath)") }
+        if path.isEmpty { return ItemIdentifier(location.identity) }
         return ItemIdentifier("/" + path.map { PercentEncoding.encoded($0.bytes) }.joined(separator: "/"))
     }
 
@@ -259,8 +259,10 @@ extension WebDAVProvider {
         let content = ReplyContent(response: response, range: range, size: size, what: what)
         let digest = status == 200 ? ContentDigest(ownCloud: response.headers.first(name: "OC-Checksum")) : nil
         try await content.write(
-            into: sink, verifiedBy: range == nil ? digest : nil, pool: pool, server: location.origin, isCertain: !saysNothing)
-        if saysNothing { _ = try await checked(version, of: reference.path) }
+            into: sink, verifiedBy: range == nil ? digest : nil, pool: pool, server: location.origin,
+            isCertain: !saysNothing && !client.isRelayed)
+        // What is behind a relay may have changed since its server looked.
+        if saysNothing || client.isRelayed { _ = try await checked(version, of: reference.path) }
     }
 
     /// Before and after a reply that does not say what it sends (lighttpd's, of a file whose type it does not know).

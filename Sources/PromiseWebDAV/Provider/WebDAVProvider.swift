@@ -84,7 +84,7 @@ package final class WebDAVProvider: Provider, Sendable {
     package init(
         location: WebDAVLocation, credentials: CredentialSource, stateFolder: [UInt8]?, mayProbe: Bool = true,
         trust: ServerTrust = .system, logger: Logger, clock: any TimeSource = SystemClock(), partByteCount: UInt64 = 8 << 20,
-        lockSeconds: UInt64 = 30
+        lockSeconds: UInt64 = 30, relay: (any ServerRelay)? = nil
     ) throws(ProviderError) {
         address = location
         self.partByteCount = partByteCount
@@ -93,7 +93,7 @@ package final class WebDAVProvider: Provider, Sendable {
         self.clock = clock
         self.mayProbe = mayProbe
         name = location.name
-        client = try WebDAVClient(location: location, credentials: credentials, trust: trust, clock: clock)
+        client = try WebDAVClient(location: location, credentials: credentials, trust: trust, clock: clock, relay: relay)
         pool = BlockingPool(name: "webdav", threads: 4)
         traitsFile = RememberedFile(folder: stateFolder, name: "webdav-server.json", logger: logger)
         remembered = traitsFile.read()
@@ -106,7 +106,7 @@ package final class WebDAVProvider: Provider, Sendable {
     deinit { pool.stop() }
 
     /// With names as the server takes them.
-    var location: WebDAVLocation { address.escaping(traits.escapes ?? []) }
+    package var location: WebDAVLocation { address.escaping(traits.escapes ?? []) }
 
     var traits: ServerTraits { shared.withLock { $0.traits ?? $0.provisional } }
 

@@ -57,7 +57,7 @@ struct FirstMeeting: Sendable {
             throw ProviderError(.permanent, "'\(provider.name)' is not a folder on the server")
         }
         let subject = "\(reply.header("Server") ?? "") \(levels.joined(separator: ",")) "
-            + "\(location.origin)\(location.basePath)"
+            + "\(location.identity)"
         let known = known(subject)
         provider.probeTroubles.forget()
         provider.shared.withLock { shared in

@@ -19,6 +19,10 @@ struct ProviderName: Sendable, Equatable {
             "a bucket of AWS or another S3 server; access keys are in the environment or a file, never in the name"
         ),
         (
+            "rclone", "rclone:REMOTE:PATH",
+            "one of your rclone remotes, encrypted ones too; 'rclone config' makes them, 'rclone listremotes' lists them"
+        ),
+        (
             "extension+exec", "extension+exec:/PATH/TO/PROGRAM[?ARGUMENT&ARGUMENT…]",
             "somebody's own store: the program is started and speaks HTTP on a Unix socket"
         ),
