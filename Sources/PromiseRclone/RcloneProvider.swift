@@ -46,6 +46,7 @@ package final class RcloneProvider: Provider {
     package var name: String { location.name }
     package var executor: (any TaskExecutor)? { files.executor }
     package var faultLine: FaultLine? { files.faultLine }
+    package var lineLimit: LineLimit? { files.lineLimit }
 
     package var capabilities: Capabilities {
         // rclone's locks keep nobody out who does not come by it.

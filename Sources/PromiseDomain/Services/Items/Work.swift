@@ -135,7 +135,7 @@ package struct Work: Sendable {
         if wantsRate, engine.lineLimit == nil {
             throw Failure(
                 .notSupported,
-                "this provider sends nothing by itself that could be slowed down: a rate is for webdav and s3")
+                "this provider sends nothing by itself that could be slowed down: a rate is for webdav, s3 and rclone")
         }
         let result: Result<Void, Failure> = await withCheckedContinuation { continuation in
             engine.setLimits(change) { continuation.resume(returning: $0) }

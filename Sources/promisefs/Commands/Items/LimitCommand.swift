@@ -10,7 +10,7 @@ struct LimitCommand: AsyncParsableCommand {
         discussion: """
             A SIZE is 500M or 2GiB, a RATE the same in a second. What is given stays over restarts and \
             the next mount; without options it is shown. A smaller cache gives up content that the \
-            provider has, at once. Rates are those of WebDAV and S3, all requests together, from the \
+            provider has, at once. Rates are those of WebDAV, S3 and rclone, all requests together, from the \
             next request on.
 
             Example:
