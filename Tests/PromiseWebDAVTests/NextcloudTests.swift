@@ -151,6 +151,69 @@ struct NextcloudTests {
         #expect(try await provider.fetchThumbnail(of: file, version: ContentVersion("7"), size: 64) == Array("picture".utf8))
     }
 
+    // MARK: Earlier versions
+
+    private static func versionRow(_ tag: String, _ size: Int, _ time: String) -> String {
+        """
+        <propstat><prop><resourcetype/><getetag>"\(tag)"</getetag><getcontentlength>\(size)</getcontentlength>\
+        <getlastmodified>\(time)</getlastmodified></prop><status>HTTP/1.1 200 OK</status></propstat>
+        """
+    }
+
+    private static let earlier = "/remote.php/dav/versions/u/versions/42/"
+
+    /// Newer servers list the file as it is now, too. What leads elsewhere is no version.
+    @Test func whatTheServerKeepsOfAFileIsListedAndRead() async throws {
+        let server = ScriptedServer { request in
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): reply("200 OK", ["DAV: 1", "Server: s"])
+            case ("PROPFIND", Self.base): rows((Self.base, collection))
+            case ("PROPFIND", Self.earlier):
+                rows(
+                    (Self.earlier, collection),
+                    (Self.earlier + "1000000000", Self.versionRow("1000000000", 3, "Sun, 09 Sep 2001 01:46:40 GMT")),
+                    (Self.earlier + "1234567890", Self.versionRow("1234567890", 5, "Fri, 13 Feb 2009 23:31:30 GMT")),
+                    (Self.earlier + "1300000000", Self.versionRow("7", 4, "Sun, 13 Mar 2011 07:06:40 GMT")),
+                    (Self.earlier + "..%2f", Self.versionRow("x", 4, "Fri, 13 Feb 2009 23:31:30 GMT")))
+            case ("PROPFIND", _):
+                rows((request.path, Self.versionRow("7", 4, "Sun, 13 Mar 2011 07:06:40 GMT").replacing(
+                    "</prop>", with: "<fileid xmlns=\"http://owncloud.org/ns\">42</fileid></prop>")))
+            case ("GET", Self.earlier + "1234567890"): reply("200 OK", [], "older")
+            default: reply("404 Not Found")
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["tellsNumbers"], at: Self.base)
+        let found = try await provider.earlierVersions(of: Self.file)
+        #expect(found.map(\.identifier) == ["1234567890", "1000000000"])
+        #expect(found.map(\.size) == [5, 3])
+        let older = try #require(found.first)
+        let sink = ConformanceSink()
+        try await provider.fetchContents(of: Self.file, earlier: older, into: sink)
+        #expect(sink.bytes == Array("older".utf8))
+        var gone = older
+        gone.identifier = "1"
+        await #expect { try await provider.fetchContents(of: Self.file, earlier: gone, into: sink) } throws: { error in
+            (error as? ProviderError)?.code == .notFound
+        }
+    }
+
+    @Test(arguments: [true, false]) func aServerThatKeepsNothingHasNoEarlierVersions(hasNumbers: Bool) async throws {
+        let number = hasNumbers ? "<fileid xmlns=\"http://owncloud.org/ns\">42</fileid>" : ""
+        let server = ScriptedServer { request in
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): reply("200 OK", ["DAV: 1", "Server: s"])
+            case ("PROPFIND", Self.base): rows((Self.base, collection))
+            case ("PROPFIND", Self.base + "file"):
+                rows((request.path, Self.fileRow.replacing("</prop>", with: number + "</prop>")))
+            default: reply("404 Not Found")
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["tellsNumbers"], at: Self.base)
+        #expect(try await provider.earlierVersions(of: Self.file) == [])
+    }
+
     // MARK: Cookies
 
     /// Looking at a password takes Nextcloud a quarter of a second, and it did so for each request.

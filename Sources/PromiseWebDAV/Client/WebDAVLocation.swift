@@ -115,12 +115,16 @@ package struct WebDAVLocation: Hashable, Sendable {
 
     /// Where ownCloud and Nextcloud take parts of what goes to `…/dav/files/USER/`; nil for another address, with a slash at
     /// the end.
-    package var chunkURL: String? {
+    package var chunkURL: String? { userPlace.map { "\($0.dav)/uploads/\($0.user)/" } }
+
+    /// Of an address `…/dav/files/USER/`, as ownCloud and Nextcloud have: where `dav` is, without a slash at the end, and whose
+    /// files they are; nil for another one.
+    var userPlace: (dav: String, user: String)? {
         let names = basePath.split(separator: "/")
         guard let files = names.indices.first(where: { names[$0...].starts(with: ["dav", "files"]) }).map({ $0 + 1 }),
             files + 1 < names.count
         else { return nil }
-        return origin + "/" + (names[..<files] + ["uploads", names[files + 1]]).joined(separator: "/") + "/"
+        return (origin + "/" + names[..<files].joined(separator: "/"), String(names[files + 1]))
     }
 
     /// Where Nextcloud makes a picture of what is at `…/remote.php/dav/files/USER/` or `…/remote.php/webdav/`, with the beginning

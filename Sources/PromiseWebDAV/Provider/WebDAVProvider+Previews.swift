@@ -3,18 +3,16 @@ package import PromiseCore
 import PromiseHTTP
 package import PromiseProvider
 
-// Pictures that a server makes of files itself (ownCloud, Nextcloud). It keeps none of ours.
+// What a server (ownCloud, Nextcloud) makes of files or keeps of them by itself.
 
 extension WebDAVProvider {
-    private static let previewByteCountMax = 8 << 20
-
     package func fetchThumbnail(
         of reference: ItemReference, version: ContentVersion, size: Int
     ) async throws(ProviderError) -> [UInt8]? {
         try await acquaintance.complete()
-        guard let source = traits.previews, source != .nowhere, try await has(version, reference.path),
-            let picture = try await preview(reference.path, size: size, from: source)
-        else { return nil }
+        guard let source = traits.previews, source != .nowhere, try await has(version, reference.path) else { return nil }
+        let what = "a picture of \(shown(reference.path)) cannot be fetched"
+        guard let picture = try await previews.picture(reference.path, size: size, from: source, what) else { return nil }
         // The reply does not say of which version it is.
         return try await has(version, reference.path) ? picture : nil
     }
@@ -23,16 +21,18 @@ extension WebDAVProvider {
         WebDAVProvider.version(of: try await file(at: path)) == version
     }
 
-    /// Nil when the server makes none of this file. `size`: pixels a side, at most.
-    func preview(_ path: [FileName], size: Int, from source: PreviewSource) async throws(ProviderError) -> [UInt8]? {
-        let wanted = "x=\(size)&y=\(size)&a=1"
-        let pages = source == .page ? location.previewURL(path).map { "\($0)&\(wanted)&forceIcon=0" } : nil
-        guard let url = source == .page ? pages : location.url(path) + "?preview=1&" + wanted else { return nil }
-        let reply = try await client.exchange(.GET, url, timeout: .seconds(60))
-        if [400, 404, 415].contains(reply.status) { return nil }
-        guard reply.isSuccess else { throw ProviderError(reply, "a picture of \(shown(path)) cannot be fetched") }
-        let kind = reply.header("Content-Type") ?? ""
-        let isPicture = kind.hasPrefix("image/png") || kind.hasPrefix("image/jpeg")
-        return isPicture && reply.body.count <= WebDAVProvider.previewByteCountMax ? Array(reply.body) : nil
+    var previews: ServerPreviews { ServerPreviews(client: client, location: location) }
+    private var earlierFiles: EarlierFiles { EarlierFiles(client: client, location: location, pool: pool) }
+
+    package func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] {
+        let now = try await resource(at: reference.path)
+        return try await earlierFiles.list(of: now, "the versions of \(shown(reference.path)) cannot be listed")
+    }
+
+    package func fetchContents(
+        of reference: ItemReference, earlier: EarlierVersion, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        let now = try await resource(at: reference.path)
+        try await earlierFiles.fetch(earlier, of: now, into: sink, "a version of \(shown(reference.path)) cannot be fetched")
     }
 }

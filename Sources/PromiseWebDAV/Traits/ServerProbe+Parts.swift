@@ -102,7 +102,7 @@ extension ServerProbe {
         var found = PreviewSource.nowhere
         for source in [PreviewSource.file, .page] where found == .nowhere {
             let preview = try await unlessTrouble { () async throws(ProviderError) in
-                try await provider.preview(picture, size: 32, from: source)
+                try await provider.previews.picture(picture, size: 32, from: source, "a picture cannot be fetched")
             }
             // A server that does not know the question answers with the file.
             if let preview, source == .page || preview != Array(content) { found = source }
