@@ -12,8 +12,10 @@ import Testing
 struct HollowObjectTests {
     private let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
 
-    private func withBucket(_ body: (S3Provider, Bucket) async throws -> Void) async throws {
-        let bucket = Bucket()
+    private func withBucket(
+        honoursConditions: Bool = false, _ body: (S3Provider, Bucket) async throws -> Void
+    ) async throws {
+        let bucket = Bucket(honoursConditions: honoursConditions)
         let server = ScriptedServer { bucket.answer($0) }
         defer { server.stop() }
         let provider = try S3Provider(
@@ -61,6 +63,34 @@ struct HollowObjectTests {
             try? await provider.delete(reference("a"), baseVersion: ContentVersion(tag))
             bucket.before { _ in }
             #expect(bucket.body("a") == (isTaken.withLock { $0 } ? "theirs" : nil))
+        }
+    }
+
+    /// What another machine saved in a folder while it was moved stayed in the old one, beside the
+    /// copy of what it had been.
+    @Test(arguments: [true, false], ["edited", "old"])
+    func whatOthersWriteRightBeforeItIsMovedWithItsFolderIsAtOnePlace(
+        honoursConditions: Bool, text: String
+    ) async throws {
+        try await withBucket(honoursConditions: honoursConditions) { provider, bucket in
+            for name in ["a", "b"] { bucket.put("old/" + name, "old") }
+            let isTaken = Mutex(false)
+            bucket.before { request in
+                let isCopy = request.head.lowercased().contains("x-amz-copy-source:")
+                guard request.method == "DELETE" || request.method == "PUT" && !isCopy,
+                    request.path.hasSuffix("/old/a")
+                else { return }
+                isTaken.withLock { isTaken in
+                    if !isTaken { isTaken = bucket.replace("old/a", Bucket.tag("old"), text) }
+                }
+            }
+            let changes = ItemChanges(place: (parent: root, name: FileName("new")!))
+            _ = try await provider.modify(
+                reference("old"), changes: changes, contents: nil, baseVersion: nil)
+            bucket.before { _ in }
+            #expect(isTaken.withLock { $0 })
+            #expect(bucket.body("new/a") == text && bucket.body("old/a") == nil)
+            #expect(bucket.body("new/b") == "old" && bucket.body("old/b") == nil)
         }
     }
 

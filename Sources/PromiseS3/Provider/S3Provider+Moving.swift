@@ -315,15 +315,20 @@ extension S3Provider {
             // Parts, or a key of the server's, give a copy another tag.
             guard moves.copyTag(name, tag: object.tag, record) == there.tag else { return .taken }
         }
+        var ours: String?
         if there == nil {
             guard let tag = try await copyObject(object, to: target, what) else { return .changed }
+            ours = tag
             if tag != object.tag {
                 await pool.run { [moves] in moves.copied(name, tag: object.tag, copyTag: tag, record) }
             }
             details.copied(object.key, to: target, tag: tag)
         }
-        // The next round copies what was written in between.
-        return try await remove(object.key, of: object.tag, copiedTo: target, what) ? .done : .changed
+        if try await remove(object.key, of: object.tag, copiedTo: target, what) { return .done }
+        // The next round copies what was written in between. Our copy of what it was makes way, or
+        // both would stay.
+        if let ours { _ = try await remove(target, of: ours, what) }
+        return .changed
     }
 
     /// Returns the copy's tag; nil when the source is gone or changed since it was listed, or the target was made meanwhile.
