@@ -127,9 +127,11 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
-    /// A tree that was removed here, while another machine moved it, came back where that one had moved it to.
+    /// A tree that was removed here, while another machine moved it, came back where that one had
+    /// moved it to.
     @Test(.timeLimit(.minutes(5))) func aTreeThatWasRemovedGoesWhereOthersMovedIt() async throws {
-        let run = try await simulate(["--situation", "treeMeetsMove", "--seed", "1", "--schedules", "16"])
+        let run = try await simulate(
+            ["--situation", "treeMeetsMove", "--seed", "1", "--schedules", "16"])
         #expect(run.status == 0, "\(run.output)")
     }
 

@@ -130,6 +130,7 @@ struct OperationMemory {
     /// Files whose content a program waits to be sent.
     var hurried: Set<NodeID> = []
     var stepping = Stepping.State()
+    var late = LateCreations()
     /// Since when nothing is told by itself; nil: it is.
     var pausedSince: Timestamp?
     var isHeld: Bool { pausedSince != nil || stepping.isHolding }

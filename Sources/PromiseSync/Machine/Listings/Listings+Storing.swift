@@ -238,6 +238,9 @@ extension Listings {
             try transaction.entry(in: listing.folder, named: item.name) == nil,
             try !Telling.mayBeRemoved(item, turn, transaction)
         {
+            if try LateCreations.isOne(item, in: listing.folder, &turn, transaction) {
+                return false
+            }
             try Tree.insertPlaceholder(item, in: listing.folder, &turn, transaction)
             if !listing.isFirst { MovedFolders.noteAppeared(item, &turn) }
             try FolderTimes.lookAfterChange(in: listing.folder, &turn, transaction)

@@ -237,7 +237,8 @@ enum MovedFolders {
         _ folder: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard let time = turn.memory.questions.moved.appeared[folder],
-            turn.now.uptime - time.uptime < freshness, let entry = try transaction.entry(for: folder),
+            turn.now.uptime - time.uptime < freshness,
+            let entry = try transaction.entry(for: folder),
             let node = try transaction.node(entry.node), node.kind == .folder, !node.isPopulated,
             turn.memory.listings.running[node.id] == nil,
             try transaction.pending(.entry(entry.id)) == nil, try transaction.remote(folder) == nil,

@@ -52,6 +52,7 @@ enum Answering {
             return try storeComparison(operation, remote, local, &turn, transaction)
         }
         let digest = try operation.sent.flatMap { id throws(Failure) in try transaction.sent(id)?.digest }
+        try LateCreations.answered(operation, &turn, transaction)
         let isAwaited = try turn.forgetAnswered(operation, transaction)
         if case .item(let item) = outcome, let id = operation.node,
             let node = try transaction.node(id),
