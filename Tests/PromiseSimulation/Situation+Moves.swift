@@ -61,8 +61,24 @@ extension Situation {
         (expected["u"], expected["w"]) = (ours, theirs)
     }
 
-    /// A whole tree is removed by a machine that does not know yet that another one has moved it. It goes all the same, but
-    /// for what that one has written.
+    /// A file is made and is empty, and no answer comes; what is written to it then is refused.
+    func emptyMade() async throws(Failure) {
+        snag(here, Snag("create u", losesAnswer: true))
+        try await make(.file, here, "u")
+        try await wait("what was made") { stored("u") != nil }
+        machine(here).provider.line.isOffline = true
+        for call in ["create", "modify \(root)"] { snag(here, Snag(call, refuses: true)) }
+        let token = world.ledger.token()
+        try await save(here, "u", token)
+        let name = simulation.chance(50) ? "u" : "w"
+        if name == "w" { try await move(here, "u", to: name) }
+        await pause(3_000)
+        machine(here).provider.line.isOffline = false
+        expected[name] = token
+    }
+
+    /// A whole tree is removed by a machine that does not know yet that another one has moved it.
+    /// It goes all the same, but for what that one has written.
     func treeMeetsMove() async throws(Failure) {
         machine(here).provider.line.isOffline = true
         let isEdited = simulation.chance(30)

@@ -13,10 +13,11 @@ final class Situation: @unchecked Sendable {
         case refusedCall, folderGoesMeanwhile, exchange, failedWrite, sameContent, listingInPages, twoOperations, cutMove,
             deathInMove, oldListing, removedWhileSent, savedTwice, editMeetsMove, newNameOfOld, movedAgain,
             linkShownAsFile, exchangeBeforePowerCut, movedBack, conflictMovedBack,
-            endBeforePowerCut, heldOpen, treeMeetsMove
+            endBeforePowerCut, heldOpen, treeMeetsMove, emptyMade
 
-        /// What a seed chooses from. The others are played by their names alone, so that seeds mean what they meant before.
-        static let chosen = allCases.filter { $0 != .treeMeetsMove }
+        /// What a seed chooses from. The others are played by their names alone, so that seeds mean
+        /// what they meant before.
+        static let chosen = allCases.filter { $0 != .treeMeetsMove && $0 != .emptyMade }
     }
 
     let simulation: Simulation
@@ -66,6 +67,7 @@ final class Situation: @unchecked Sendable {
             case .endBeforePowerCut: try await endBeforePowerCut()
             case .heldOpen: try await heldOpen()
             case .treeMeetsMove: try await treeMeetsMove()
+            case .emptyMade: try await emptyMade()
             }
             note("the situation is over")
             world.expect(expected, in: root, orMore: isUncertain)

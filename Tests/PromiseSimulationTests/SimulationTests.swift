@@ -135,6 +135,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// An empty file whose answer was lost stayed under its first name, beside what it became.
+    @Test(.timeLimit(.minutes(5))) func anEmptyFileIsNotLeftUnderItsFirstName() async throws {
+        let arguments = ["--situation", "emptyMade", "--seed", "1", "--schedules", "6"]
+        let run = try await simulate(arguments)
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// Two fetched files exchanged their names, the store was told of one of them, and the power failed.
     @Test(.timeLimit(.minutes(5))) func theOnlyCopyOfAContentIsOnTheDiskBeforeTheStoreLosesIt() async throws {
         let run = try await simulate(["--situation", "exchangeBeforePowerCut", "--seed", "1", "--schedules", "40"])

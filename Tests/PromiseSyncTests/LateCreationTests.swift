@@ -70,6 +70,33 @@ import Testing
         }
     }
 
+    /// It was made under its first name, which nobody heard of, and was being compared when it was
+    /// made under its second one: what there was to compare with was forgotten, and it stayed.
+    @Test func anEmptyFileIsNotLeftUnderTheNameThatItHadWhenItsAnswerWasLost() async throws {
+        let provider = PlaceProvider(guesses: true)
+        let fixture = try EngineFixture(provider.memory, mediator: provider)
+        let memory = provider.memory
+        let (answers, fetches) = (Gate(), Gate())
+        await memory.holdAnswers(at: answers)
+        await memory.holdFetches(at: fetches)
+        try await fixture.run {
+            try await fixture.list()
+            try fixture.create("first", "")
+            #expect(await fixture.eventually { await memory.names() == ["first="] })
+            try fixture.rename("first", to: "second")
+            try fixture.edit("second", "text")
+            await memory.loseAcknowledgements(1)
+            await memory.holdAnswers(at: nil)
+            answers.open()
+            #expect(await fixture.eventually { await memory.names().contains("second=text") })
+            await memory.holdFetches(at: nil)
+            fetches.open()
+            try await settle(fixture)
+            #expect(await memory.names() == ["second=text"])
+            #expect(try fixture.names() == ["second"])
+        }
+    }
+
     @Test func whatOthersMakeUnderTheNameIsTheirs() async throws {
         try await withFolder { fixture, provider in
             try fixture.remove("made")

@@ -29,7 +29,8 @@ enum FirstNames {
             let (folder, now) = (sent.parent, turn.now.uptime)
             switch turn.memory.questions.looks[folder] {
             case .done(let time) where now - time < lookPatience:
-                try transaction.deleteSent(id)
+                // What a listing that tells no times shows there is being compared with it.
+                if try !isInQuestion(sent, turn, transaction) { try transaction.deleteSent(id) }
                 turn.remember { $0.questions.looks[folder] = nil }
             case .wanted(let time) where now - time < lookPatience: return true
             case .done, .wanted, nil:
@@ -43,6 +44,16 @@ enum FirstNames {
             }
         }
         return false
+    }
+
+    /// What is there now may be what was sent: its content will tell.
+    private static func isInQuestion(
+        _ sent: SentChange, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let item = try transaction.knownItem(in: sent.parent, named: sent.name),
+            try transaction.synced(item.identifier) == nil
+        else { return false }
+        return try Telling.mayBeRemoved(item, turn, transaction)
     }
 
     /// A listing has ended well. What it left out may be what is looked for: the next one looks again.
