@@ -121,6 +121,29 @@ struct FirstMeetingTests {
         }
     }
 
+    /// It was taken for one that keeps all names, for good: what a program named in the decomposed form came back under another
+    /// name, as something new.
+    @Test(arguments: ["MKCOL", "PUT"]) func aServerThatComposesNamesIsTriedAgainWhenItIsBack(_ failing: String) async throws {
+        let hasTrouble = Mutex(true)
+        let answer: @Sendable (ScriptedServer.Request) -> String? = { request in
+            let isInside = request.path.split(separator: "/").count >= (failing == "PUT" ? 4 : 3)
+            guard request.method == failing, isInside, hasTrouble.withLock({ $0 }) else { return nil }
+            return reply("502 Bad Gateway")
+        }
+        try await withServer(.composes, answer: answer) { met in
+            _ = try await met.create("first")
+            #expect(!met.provider.limitations.contains { $0.contains("cannot keep names") })
+            hasTrouble.withLock { $0 = false }
+            _ = try await met.provider.root()
+            _ = try await met.create("e\u{301}")
+            #expect(met.provider.limitations.contains { $0.contains("decomposed form") })
+            #expect(try await met.list().contains { $0.name.bytes == Array("e\u{301}".utf8) })
+            let count = met.server.requests.count
+            _ = try await met.provider.root()
+            #expect(met.server.requests.count == count + 1, "now it is known")
+        }
+    }
+
     /// One call that never works is no reason to write nothing.
     @Test func aServerOfWhichOneThingIsAlwaysBrokenIsWrittenToInTheEnd() async throws {
         let answer: @Sendable (ScriptedServer.Request) -> String? = { request in

@@ -318,7 +318,7 @@ struct ServerFaultTests {
     @Test(arguments: [4, 20_000]) func aServerThatHasMovedIsTheDomainsTroubleAndNotAnItems(byteCount: Int) async throws {
         let hasMoved = Mutex(false)
         let script: ScriptedServer.Script = { request in
-            if hasMoved.withLock({ $0 }) { return reply("308 Moved", ["Location: https://new.example.com/dav/"]) }
+            if hasMoved.withLock({ $0 }) { return reply("308 Moved", ["Location: https://example.com/dav/"]) }
             return request.method == "OPTIONS" ? reply("200 OK", ["DAV: 1", "Server: s"]) : rows(("/", collection))
         }
         let server = ScriptedServer(script)
@@ -338,7 +338,8 @@ struct ServerFaultTests {
 
     @Test func oneItemThatIsKeptElsewhereIsNoTroubleOfTheDomain() async throws {
         let script: ScriptedServer.Script = { request in
-            request.path == "/file" ? reply("302 Found", ["Location: https://cdn.example.com/x?key=tops3cret"]) : rows(("/", collection))
+            request.path == "/file"
+                ? reply("302 Found", ["Location: https://example.com/x?key=tops3cret"]) : rows(("/", collection))
         }
         try await withProvider(script) { provider, _ in
             let found = await error { _ = try await provider.item(for: file) }

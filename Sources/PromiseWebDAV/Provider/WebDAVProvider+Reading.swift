@@ -87,15 +87,7 @@ extension WebDAVProvider {
 
     static let folderVersion = ContentVersion("folder")
 
-    static func version(of resource: ResourceStatus) -> ContentVersion {
-        if resource.isCollection { return folderVersion }
-        if let tag = resource.entityTag { return ContentVersion(EntityTag.opaque(tag)) }
-        return versionByTime(of: resource)
-    }
-
-    private static func versionByTime(of resource: ResourceStatus) -> ContentVersion {
-        ContentVersion("\(resource.contentLength ?? 0)-\(resource.lastModified ?? "")")
-    }
+    static func version(of resource: ResourceStatus) -> ContentVersion { resource.version }
 
     /// `body`: asks for more than what an item has.
     func resource(
@@ -136,7 +128,7 @@ extension WebDAVProvider {
         _ path: [FileName], in found: [(path: [FileName], resource: ResourceStatus)]
     ) throws(ProviderError) -> ResourceStatus {
         let what = "\(shown(path)) cannot be looked at"
-        guard let own = found.first(where: { $0.path == path })?.resource ?? gone(path, in: found) else {
+        guard let own = found.first(where: { $0.path == path })?.resource ?? location.gone(path, in: found) else {
             throw ProviderError(.retry, "\(what): the server's answer is about something else")
         }
         guard own.isNothing else { return own }
@@ -145,15 +137,6 @@ extension WebDAVProvider {
             throw error.code == .notFound ? ProviderError(.retry, error.message) : error
         }
         throw ProviderError(.notFound, "\(shown(path)) is not on the server")
-    }
-
-    /// Xandikos escapes commas twice where it says that a name is not there: then it must say nothing else. What else it escapes
-    /// twice is not believed: it says so of names that are there, when they end with spaces.
-    private func gone(_ path: [FileName], in found: [(path: [FileName], resource: ResourceStatus)]) -> ResourceStatus? {
-        guard found.count == 1, let only = found.first, only.resource.status == 404,
-            location.hasCommasEscapedTwice(only.path, of: path)
-        else { return nil }
-        return only.resource
     }
 
     // MARK: Folders
@@ -248,7 +231,7 @@ extension WebDAVProvider {
             return try await fetchContents(of: reference, version: version, range: range, into: sink)
         }
         // What a listing tells no tag of has the time as its version, and the reply may have a tag all the same.
-        let isRight = [WebDAVProvider.version(of: described), WebDAVProvider.versionByTime(of: described)].contains(version)
+        let isRight = [described.version, described.versionByTime].contains(version)
         let reply = UnsteadyTags.Reply(response, described, of: reference.path, expecting: sink.size)
         guard unsteadyTags.takes(reply, as: version, isRight: isRight || saysNothing, at: clock.uptime()) else {
             throw stale(reference.path)
@@ -284,7 +267,25 @@ extension WebDAVProvider {
     }
 }
 
+extension WebDAVLocation {
+    /// Xandikos escapes commas twice where it says that a name is not there: then it must say nothing else. What else it escapes
+    /// twice is not believed: it says so of names that are there, when they end with spaces.
+    fileprivate func gone(_ path: [FileName], in found: [(path: [FileName], resource: ResourceStatus)]) -> ResourceStatus? {
+        guard found.count == 1, let only = found.first, only.resource.status == 404,
+            hasCommasEscapedTwice(only.path, of: path)
+        else { return nil }
+        return only.resource
+    }
+}
+
 extension ResourceStatus {
+    var version: ContentVersion {
+        if isCollection { return WebDAVProvider.folderVersion }
+        return entityTag.map { ContentVersion(EntityTag.opaque($0)) } ?? versionByTime
+    }
+
+    var versionByTime: ContentVersion { ContentVersion("\(contentLength ?? 0)-\(lastModified ?? "")") }
+
     /// Of a folder, as far as it is told.
     var quota: Quota? {
         guard let available = quotaAvailable else { return nil }

@@ -61,6 +61,7 @@ package final class WebDAVProvider: Provider, Sendable {
     let acquaintance = Acquaintance()
     let givenTags = GivenTags()
     let unsteadyTags = UnsteadyTags()
+    let laterTries = LaterTries()
     let rememberedObjects = RememberedObjects()
     let shared: Mutex<Shared>
     /// Large ones.
@@ -127,10 +128,10 @@ package final class WebDAVProvider: Provider, Sendable {
 
     package var limitations: [String] { shared.withLock { $0.traits }?.shortcomings ?? [] }
 
-    /// A server that was away when the mount began, and of which nothing is remembered, is tried when it is back.
+    /// A server that was away when the mount began, or in trouble when it was tried, is tried when it is back.
     package func root() async throws(ProviderError) -> Item {
         let item = try await rootItem()
-        if shared.withLock({ $0.subject == nil && $0.traits == nil }) { try await greet() }
+        if laterTries.isDue(for: shared.withLock { ($0.subject, $0.traits) }, self) { try await greet() }
         return item
     }
 

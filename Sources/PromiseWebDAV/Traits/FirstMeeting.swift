@@ -149,6 +149,27 @@ struct FirstMeeting: Sendable {
     }
 }
 
+/// When a server that was met is tried once more.
+final class LaterTries: Sendable {
+    /// A hundred requests, of a server that seems to be back, and has not said yet what it does.
+    private static let pause = Duration.seconds(600)
+
+    /// Uptime.
+    private let last = Mutex<Duration?>(nil)
+
+    /// `known`: how it called itself, and what it does.
+    func isDue(for known: (subject: String?, traits: ServerTraits?), _ provider: WebDAVProvider) -> Bool {
+        guard let traits = known.traits else { return known.subject == nil }
+        guard traits.isUnclear, provider.mayProbe else { return false }
+        let now = provider.clock.uptime()
+        return last.withLock { last in
+            if let before = last, now - before < LaterTries.pause { return false }
+            last = now
+            return true
+        }
+    }
+}
+
 extension WebDAVProvider {
     package func greet() async throws(ProviderError) { try await FirstMeeting(provider: self).greet() }
     package func connect() async throws(ProviderError) { try await FirstMeeting(provider: self).connect() }

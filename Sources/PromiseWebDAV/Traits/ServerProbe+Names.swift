@@ -25,7 +25,6 @@ extension ServerProbe {
 
     func tryNames(_ traits: inout ServerTraits) async throws(ProviderError) {
         let (source, target) = (try await provider.uploadPlace(), try await provider.uploadPlace())
-        traits.escapes = []
         for folder in [source, target] {
             guard try await makeFolder(folder) else { return }
         }
@@ -36,8 +35,9 @@ extension ServerProbe {
         }
         let listed = try await namesListed(in: target)
         for folder in [source, target] { _ = try await client.exchange(.DELETE, location.url(folder, isFolder: true)) }
-        // A server that shows nothing at all of the folder tells nothing.
+        // A server that shows nothing at all of the folder tells nothing: it is to be tried again.
         guard listed.contains(ServerProbe.plain) else { return }
+        traits.escapes = []
         for (what, names) in ServerProbe.tries where !listed.isSuperset(of: names) { traits.escapes?.insert(what) }
         traits.keepsEscapes = listed.contains(ServerProbe.escaped)
     }

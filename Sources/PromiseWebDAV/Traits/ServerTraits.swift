@@ -103,6 +103,9 @@ package struct ServerTraits: Codable, Hashable, Sendable {
             && escapes != nil && deletesOnlyTagged != nil
     }
 
+    /// It had trouble while it was tried, of which the next try may show nothing.
+    var isUnclear: Bool { brokeOff || !isGuess && escapes == nil }
+
     /// What the server lacks and how that is met, a sentence each, for people.
     package var shortcomings: [String] {
         var result: [String] = []
