@@ -154,6 +154,13 @@ import Testing
             #expect(failure?.message?.contains(part) ?? false, "\(failure?.message ?? "")")
             #expect(await PromiseFS.execute(["mount"] + state + [provider, "\(folder)/\(operand)"]) == 1)
         }
+        let named = try MountPlan(
+            operands: [provider, "\(folder)/missing"], domain: "t", stateFolder: Array((folder + "/s").utf8))
+        for (source, part) in [("b", "another domain's name"), ("t", "does not exist"), ("/dev/b", "does not exist")] {
+            let options = ["dev", "fsname=" + source]
+            let failure = #expect(throws: CommandFailure.self) { _ = try named.prepare(mountOptions: options) }
+            #expect(failure?.message?.contains(part) ?? false, "\(source): \(failure?.message ?? "")")
+        }
         mkdir(folder + "/m", 0o700)
         let plan = try MountPlan(
             operands: ["folder:\(folder)/none", "\(folder)/m"], domain: nil, stateFolder: Array((folder + "/s").utf8))

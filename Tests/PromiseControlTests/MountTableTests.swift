@@ -21,6 +21,31 @@ import Testing
         #expect(!table.entries[2].isPromiseFS)
     }
 
+    /// `promisefs evict` of a file on the one worked on the other: `-o fsname=` had given it that name.
+    @Test func aMountThatIsCalledAsAnotherDomainIsKnownByWhoServesIt() {
+        var table = MountTable(
+            parsing: """
+                40 22 0:44 / /work rw - fuse.promisefs work rw,user_id=1000
+                41 22 0:45 / /other rw - fuse.promisefs work rw,user_id=1000
+                42 22 0:46 / /root rw - fuse.promisefs work rw,user_id=0
+                43 22 0:44 /docs /bind rw - fuse.promisefs work rw,user_id=1000
+                """.utf8)
+        let serving = [("work", "/work"), ("other", "/other")].map {
+            ServingProcess(user: 1000, domain: $0.0, mountPoint: Array($0.1.utf8))
+        }
+        table.nameDomains(hasSocket: { _ in true }, serving: { serving })
+        #expect(table.entries.map(\.domain) == ["work", "other", "work", "work"])
+        let (work, other) = (table.entries[0], table.entries[1])
+        #expect(!work.isOfSameDomain(as: other) && table.promiseMounts(of: 1000).map(\.domain) == ["work", "other"])
+    }
+
+    @Test func nobodyIsLookedForWhereEachSourceHasASocket() {
+        var table = MountTable(parsing: MountTableTests.text.utf8)
+        var isAsked = false
+        table.nameDomains(hasSocket: { _ in true }, serving: { isAsked = true; return [] })
+        #expect(!isAsked, "a bind mount is the same mount")
+    }
+
     @Test func bytesAboveASCIIStayThemselves() {
         let line = Array("1 1 0:1 / /a".utf8) + [0xFF] + Array(#"\377 rw - fuse.promisefs d rw"#.utf8)
         #expect(MountTable(parsing: line).entries.first?.mountPoint == Array("/a".utf8) + [0xFF, 0xFF])

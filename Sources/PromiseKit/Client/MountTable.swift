@@ -59,7 +59,7 @@ public struct MountTable: Sendable, Equatable {
             throw PromiseError(.local, "the mount table cannot be read: /proc/self/mountinfo; mount /proc", exitStatus: 1)
         }
         var table = MountTable(parsing: bytes)
-        nameDomains(in: &table.entries)
+        table.nameDomains()
         return table
     }
 

@@ -3,15 +3,28 @@ import PromiseWire
 
 // A mount's source is its domain's name, but for `-o fsname=`: then the words of the process that serves it say the domain.
 
-/// Looks for the domains of mounts whose sources name none that has a socket. Blocking.
-func nameDomains(in entries: inout [MountEntry]) {
-    let unnamed = entries.indices.filter { entries[$0].isPromiseFS && !hasSocket(entries[$0]) }
-    guard !unnamed.isEmpty else { return }
-    let serving = servingProcesses()
-    for index in unnamed {
-        let entry = entries[index]
-        let found = serving.first { $0.mountPoint == entry.mountPoint && ($0.user == entry.user || $0.user == 0) }
-        if let found, !found.domain.utf8.elementsEqual(entry.source) { entries[index].servedDomain = found.domain }
+extension MountTable {
+    /// Looks for the domains of mounts whose sources name none that has a socket, and of those that have one source: that may
+    /// be the name of one of them. Blocking.
+    mutating func nameDomains() { nameDomains(hasSocket: hasSocket, serving: servingProcesses) }
+
+    package mutating func nameDomains(hasSocket: (MountEntry) -> Bool, serving: () -> [ServingProcess]) {
+        let mounts = entries.filter(\.isPromiseFS)
+        let unnamed = entries.indices.filter { index in
+            let entry = entries[index]
+            guard entry.isPromiseFS else { return false }
+            return !hasSocket(entry)
+                || mounts.contains { $0.source == entry.source && $0.user == entry.user && $0.device != entry.device }
+        }
+        if !unnamed.isEmpty { name(unnamed, by: serving()) }
+    }
+
+    private mutating func name(_ unnamed: [Int], by serving: [ServingProcess]) {
+        for index in unnamed {
+            let entry = entries[index]
+            let found = serving.first { $0.mountPoint == entry.mountPoint && ($0.user == entry.user || $0.user == 0) }
+            if let found, !found.domain.utf8.elementsEqual(entry.source) { entries[index].servedDomain = found.domain }
+        }
     }
 }
 
@@ -23,10 +36,14 @@ private func hasSocket(_ entry: MountEntry) -> Bool {
     return paths.contains { isSocket($0, of: entry.user) } || boundSocket(of: entry) != nil
 }
 
-private struct ServingProcess {
-    var user: UInt32
-    var domain: String
-    var mountPoint: [UInt8]
+package struct ServingProcess {
+    package var user: UInt32
+    package var domain: String
+    package var mountPoint: [UInt8]
+
+    package init(user: UInt32, domain: String, mountPoint: [UInt8]) {
+        (self.user, self.domain, self.mountPoint) = (user, domain, mountPoint)
+    }
 }
 
 /// The daemons and holders of this machine, by `mount --foreground --domain NAME … -- PROVIDER MOUNTPOINT`.

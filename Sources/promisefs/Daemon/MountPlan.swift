@@ -62,6 +62,7 @@ struct MountPlan: Sendable {
     /// be said: the mount of a daemon that has died is there, and stays until the new one takes its place. Blocking.
     func prepare(mountOptions: [String]) throws(CommandFailure) -> String? {
         try ProcessLimits.check()
+        try checkSource(mountOptions)
         let notice = try checkPlace()
         try prepareProvider()
         try MountPlan.checkFuse(mountOptions: mountOptions)
@@ -74,6 +75,18 @@ struct MountPlan: Sendable {
                 exitStatus: error.errno == EACCES || error.errno == EPERM ? ExitStatus.refused : ExitStatus.failed)
         }
         return notice
+    }
+
+    /// By the mount's source a command knows its domain: another domain's name would make it work on that one.
+    private func checkSource(_ mountOptions: [String]) throws(CommandFailure) {
+        for option in mountOptions where option.hasPrefix("fsname=") {
+            let source = String(option.dropFirst("fsname=".count))
+            guard source != name, DomainName.isValid(source) else { continue }
+            throw CommandFailure(
+                "'\(option)' could be another domain's name, and commands would work on that one: "
+                    + "give a source with a slash, as fsname=/\(source)",
+                exitStatus: ExitStatus.usage)
+        }
     }
 
     /// The same of where it is to be mounted; nothing is made.
