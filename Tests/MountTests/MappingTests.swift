@@ -48,6 +48,23 @@ extension MountSuites {
             }
         }
 
+        /// The page had been written to before, so nothing showed that it was again: `sync --wait` ended with 0 before that was
+        /// sent.
+        @Test(.timeLimit(.minutes(2)), arguments: [[], ["--no-passthrough"]])
+        func whatIsWrittenAgainThroughAMappingIsSentBySync(arguments: [String]) async throws {
+            try await whileMapped(arguments) { domain in
+                try await domain.shell("touch \"$T/signals/write\"; within 30 '[ -e \"$T/signals/written\" ]'")
+                try await domain.synchronize()
+                try await domain.shell(
+                    """
+                    [ "$(head -c 7 "$C/mapped")" = WRITTEN ]
+                    touch "$T/signals/again"; within 30 '[ -e "$T/signals/writtenAgain" ]'
+                    """)
+                try await domain.synchronize()
+                try await domain.shell("[ \"$(tail -c +13 \"$C/mapped\" | head -c 5)\" = TWICE ]; touch \"$T/signals/end\"")
+            }
+        }
+
         /// Nobody has it open, and it is in use all the same.
         @Test(.timeLimit(.minutes(2))) func aFileThatIsStillMappedIsNotEvicted() async throws {
             try await whileMapped([]) { domain in

@@ -4,7 +4,8 @@
 usage: mapped-writer.py FILE SIGNALS
 
 Maps FILE, closes it, makes SIGNALS/mapped, and then, as each of these appears in the folder SIGNALS: `write` writes WRITTEN at
-the beginning and makes SIGNALS/written; `end` writes AGAIN behind it, to the same page, and ends.
+the beginning and makes SIGNALS/written; `end` writes AGAIN behind it, to the same page, and ends. With `again` before that TWICE
+is written behind both, and SIGNALS/writtenAgain is made.
 """
 import ctypes, os, sys, time
 
@@ -18,11 +19,11 @@ def say(name):
     open(os.path.join(signals, name), "w").close()
 
 
-def wait(name):
+def wait(*names):
     end = time.monotonic() + 120
-    while not os.path.exists(os.path.join(signals, name)):
+    while not any(os.path.exists(os.path.join(signals, name)) for name in names):
         if time.monotonic() > end:
-            sys.exit(f"'{name}' did not come")
+            sys.exit(f"'{names[0]}' did not come")
         time.sleep(0.02)
 
 
@@ -36,5 +37,9 @@ say("mapped")
 wait("write")
 ctypes.memmove(memory, b"WRITTEN", 7)
 say("written")
+wait("again", "end")
+if os.path.exists(os.path.join(signals, "again")):
+    ctypes.memmove(memory + 12, b"TWICE", 5)
+    say("writtenAgain")
 wait("end")
 ctypes.memmove(memory + 7, b"AGAIN", 5)

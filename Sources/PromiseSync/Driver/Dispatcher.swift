@@ -165,6 +165,7 @@ final class Dispatcher: ActionPerformer {
         engine.uploadProgress.began(operation.subject, of: operation.node, sending: operation.source)
         operations[operation.subject] = Task(executorPreference: engine.executor) {
             [provider, mailbox, answers = engine.answers, progress = engine.uploadProgress] in
+            if let source = operation.source, source.isWrittenTo { await disk.run { source.separateWrites() } }
             // In the index before it is sent: it makes up for an answer that is lost, also by a
             // daemon that is killed.
             if let sent = operation.sent, let source = operation.source, operation.wantsDigest,

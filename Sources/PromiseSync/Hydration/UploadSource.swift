@@ -10,8 +10,13 @@ package struct UploadSource: ContentSource {
     private let file: SharedDescriptor
     private let status: FileStatus
     private let sent = SentBytes()
+    /// A program may write to it meanwhile, perhaps through a mapping.
+    let isWrittenTo: Bool
 
-    package init(_ content: ContentStore, node: NodeID, generation: Generation) throws(Failure) {
+    package init(
+        _ content: ContentStore, node: NodeID, generation: Generation, isWrittenTo: Bool = false
+    ) throws(Failure) {
+        self.isWrittenTo = isWrittenTo
         file = SharedDescriptor(try content.open(node, generation, writable: false))
         do throws(SystemError) {
             status = try FileStatus.of(descriptor: file.number, label: "upload.status")
@@ -24,6 +29,11 @@ package struct UploadSource: ContentSource {
     /// Bytes that are really there: a sparse file's holes are not sent.
     var dataByteCount: UInt64 { min(status.size, status.blocks * 512) }
     package var descriptor: Int32 { file.number }
+
+    /// To be called before it is read. A page of a mapping that was written to once takes more without the file's time moving,
+    /// until the disk has it: from here on whatever is written moves it. Blocks as long as the disk takes; where that fails
+    /// the write is found when the mapping goes.
+    package func separateWrites() { try? finishWriting(file.number, label: "upload.separate") }
 
     package func validate() throws(ProviderError) {
         let now: FileStatus

@@ -46,7 +46,8 @@ extension Telling {
                 return .later(blockedDelay, .lastCopy)
             } else {
                 source = try UploadSource(
-                    turn.world.content, node: node.id, generation: node.generation)
+                    turn.world.content, node: node.id, generation: node.generation,
+                    isWrittenTo: node.isOpenForWriting)
             }
         }
         let draft = Draft(changes: changes, source: source, places: places)

@@ -17,7 +17,8 @@ extension Telling {
             var source: UploadSource?
             if node.content == .whole {
                 source = try UploadSource(
-                    turn.world.content, node: node.id, generation: node.generation)
+                    turn.world.content, node: node.id, generation: node.generation,
+                    isWrittenTo: node.isOpenForWriting)
             }
             let isLike = source?.size == item.size
             let isKnown = try mayBeKnown(item, turn, transaction)

@@ -284,7 +284,8 @@ enum Telling {
                 return .later(wait.delay, .content)
             }
             source = try UploadSource(
-                turn.world.content, node: node.id, generation: node.generation)
+                turn.world.content, node: node.id, generation: node.generation,
+                isWrittenTo: node.isOpenForWriting)
         }
         let item = NewItem(
             name: entry.name, kind: node.kind, metadata: Metadata(node), target: node.target)
