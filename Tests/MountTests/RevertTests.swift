@@ -21,6 +21,7 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     echo new > "$M/doc"; chmod 600 "$M/mode"; mv "$M/moved" "$M/d/elsewhere"; rm -r "$M/d/e"
+                    echo edited > "$M/d/elsewhere"
                     echo made > "$M/made"; mkdir "$M/folder"; echo y > "$M/folder/file"
                     "$P" revert "$M" | grep -q 'changes given up'
                     "$P" pending "$M" --json | grep -q '"pathBytes"' && exit 1
@@ -32,11 +33,12 @@ extension MountSuites {
                     """
                     within 20 'cat "$M/doc"'; [ "$(cat "$M/doc")" = old ]; [ "$(cat "$M/d/e/gone")" = x ]
                     [ "$(cat "$M/moved")" = moved ]
-                    for name in doc made; do
+                    # What was moved is listed where it is now.
+                    for name in doc made moved; do
                         id=$("$P" versions "$M/$name" | grep -o 'given-up-[0-9-]*')
                         "$P" versions "$M/$name" --get "$id" -o "$T/$name"
                     done
-                    [ "$(cat "$T/doc" "$T/made" | tr '\\n' ' ')" = "new made " ]
+                    [ "$(cat "$T/doc" "$T/made" "$T/moved" | tr '\\n' ' ')" = "new made edited " ]
                     not "$P" revert "$M/doc" 2> "$T/err"; grep -q 'nothing of it waits' "$T/err"
                     """)
                 try await domain.synchronize()

@@ -43,11 +43,26 @@ package struct Reversal: Sendable {
                         .busy, "'\(one.path.last?.display ?? "")' is here only in part, so that nothing of it could be kept: "
                             + "'promisefs fetch' brings the rest")
                 }
-                try engine.keepGivenUp(node, of: one.path)
+                try engine.keepGivenUp(node, of: try home(one.subject) ?? one.path)
             }
             try await engine.revert(one.subject).get()
         }
         return work.count
+    }
+
+    /// Where an item that was moved here is when that is given up: there people look for what they have written. Folders
+    /// above it have come back before. Nil of what was made here.
+    private func home(_ subject: Pending.Subject) throws(Failure) -> [FileName]? {
+        try index.read { transaction throws(Failure) in
+            guard case .entry(let id) = subject, let identifier = try transaction.entry(id)?.identifier,
+                var item = try transaction.synced(identifier)?.item
+            else { return nil }
+            if case .present(let now)? = try transaction.remote(identifier) { item = now }
+            guard let parent = item.parent else { return nil }
+            let isRoot = try engine.identifier(of: .root, transaction) == parent
+            guard let folder = isRoot ? .root : try transaction.entry(for: parent)?.node else { return nil }
+            return try transaction.path(of: folder).map { $0 + [item.name] }
+        }
     }
 
     private func collect(below path: [FileName], _ transaction: borrowing Transaction) throws(Failure) -> [Work] {
