@@ -154,6 +154,9 @@ package struct Capabilities: OptionSet, Sendable {
     /// Wants to know what is not kept here any more: see `contentsReleased`.
     package static let release = Capabilities(rawValue: 1 << 22)
 
+    /// Anybody can be given a link to an item: see `SharingLinks`.
+    package static let sharingLinks = Capabilities(rawValue: 1 << 23)
+
     package static let names: [(Capabilities, String)] = [
         (.stableIdentifiers, "stable-identifiers"), (.atomicRename, "atomic-rename"),
         (.conditionalWrite, "conditional-write"), (.changeFeed, "change-feed"), (.changePush, "change-push"),
@@ -161,7 +164,7 @@ package struct Capabilities: OptionSet, Sendable {
         (.quota, "quota"), (.serverSideCopy, "server-side-copy"), (.links, "links"),
         (.placeIdentifiers, "place-identifiers"), (.thumbnails, "thumbnails"),
         (.privateObjects, "private-objects"), (.pickerPages, "picker-pages"),
-        (.persistentIdentifiers, "persistent-identifiers"), (.release, "release"),
+        (.persistentIdentifiers, "persistent-identifiers"), (.release, "release"), (.sharingLinks, "sharing-links"),
     ]
 
     /// For people and for reports, in a fixed order.

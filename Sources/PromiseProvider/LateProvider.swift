@@ -25,6 +25,7 @@ package final class LateProvider: Provider {
     package var executor: (any TaskExecutor)? { wrapped.executor }
     package var faultLine: FaultLine? { wrapped.faultLine }
     package var lineLimit: LineLimit? { wrapped.lineLimit }
+    package var sharingLinks: (any SharingLinks)? { wrapped.sharingLinks }
     package var privateObjects: (any PrivateObjects)? {
         wrapped.privateObjects.map { objects in
             GatedObjects(wrapped: objects) { (_) async throws(ProviderError) in try await self.wait() }

@@ -26,6 +26,9 @@ package protocol Provider: Sendable {
     /// What PromiseFS itself keeps there; nil without the capability `privateObjects`. Known after `connect`.
     var privateObjects: (any PrivateObjects)? { get }
 
+    /// Links for strangers; nil without the capability `sharingLinks`.
+    var sharingLinks: (any SharingLinks)? { get }
+
     /// Checks that the storage is there and may be used. Called once at mount, before anything else, and again by
     /// `doctor`. Throws `.permanent` with a sentence when it can never work.
     func connect() async throws(ProviderError)
@@ -153,6 +156,7 @@ extension Provider {
     package var faultLine: FaultLine? { nil }
     package var lineLimit: LineLimit? { nil }
     package var privateObjects: (any PrivateObjects)? { nil }
+    package var sharingLinks: (any SharingLinks)? { nil }
     package func fetchThumbnail(
         of reference: ItemReference, version: ContentVersion, size: Int
     ) async throws(ProviderError) -> [UInt8]? { nil }

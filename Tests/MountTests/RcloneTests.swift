@@ -1,12 +1,14 @@
 import Foundation
 import Testing
 
+enum RcloneProgram {
+    static let isThere = (["/usr/bin/rclone", "/usr/local/bin/rclone"] as [String]).contains { access($0, X_OK) == 0 }
+}
+
 extension MountSuites {
     /// A remote of rclone: edits both ways, ranges, conflicts, and an rclone that is killed.
-    @Suite(.enabled(if: RcloneTests.program != nil, "there is no rclone, so there is no remote to mount"))
+    @Suite(.enabled(if: RcloneProgram.isThere, "there is no rclone, so there is no remote to mount"))
     struct RcloneTests {
-        static let program = ["/usr/bin/rclone", "/usr/local/bin/rclone"].first { access($0, X_OK) == 0 }
-
         /// `work:` in a configuration of its own, whose bytes are below `$C`.
         private func mounted(_ remote: String, prepare: String, _ body: (MountedDomain) async throws -> Void) async throws {
             var template = Array((Machine.folder + "/rclone-XXXXXX").utf8CString)
@@ -25,13 +27,18 @@ extension MountSuites {
             try await MountedDomain.with(options, body)
             // It ends with the daemon.
             let left = try await runShell(
-                "for i in $(seq 600); do grep -qsz 'RCLONE_CONFIG=\(root)/' /proc/[0-9]*/environ || break; sleep 0.1; done")
+                """
+                lives() { grep -qsz 'RCLONE_CONFIG=\(root)/' /proc/[0-9]*/environ; }
+                for i in $(seq 600); do lives || break; sleep 0.1; done; if lives; then exit 1; fi
+                """)
             #expect(left.status == 0)
         }
 
         /// The process that serves this mount: it has the state folder in its environment.
         private static let pid = """
-            for p in $(pgrep rclone); do tr '\\0' '\\n' < /proc/$p/environ | grep -qx "PROMISEFS_RCLONE=$S" && echo $p; done
+            for p in $(pgrep rclone); do
+                tr '\\0' '\\n' < /proc/$p/environ | grep -qx "PROMISEFS_RCLONE=$S" && echo $p || true
+            done
             """
 
         @Test(.timeLimit(.minutes(5))) func whatIsDoneHereAndAtARemoteMeets() async throws {
@@ -70,7 +77,7 @@ extension MountSuites {
                     """
                     [ "$(cat "$C/the cloud/both (conflict"*)" = ours ]
                     before=$(\(Self.pid)); [ -n "$before" ]; echo "$before" > "$T/before"
-                    [ "$(tr '\\0' ' ' < /proc/$before/cmdline | grep -ci 'pass=\\|user')" = 0 ]
+                    not grep -qzi 'pass=\\|user' "/proc/$before/cmdline"
                     kill -9 "$before"; echo after > "$M/after"; within 100 'cmp "$M/large" "$C/the cloud/large"'
                     """, seconds: 120)
                 try await domain.synchronize()
@@ -102,7 +109,8 @@ extension MountSuites {
                 try await domain.synchronize()
                 try await domain.shell(
                     """
-                    [ "$(rclone cat 'work:the cloud/mine')" = secret ]; [ -z "$(grep -rl secret "$C"; find "$C" -name mine)" ]
+                    [ "$(rclone cat 'work:the cloud/mine')" = secret ]; not grep -rqs secret "$C"
+                    [ -z "$(find "$C" -name mine)" ]
                     printf 'two, and longer' | rclone rcat 'work:the cloud/first'
                     within 60 '[ "$(cat "$M/first")" = "two, and longer" ]'
                     """)

@@ -95,6 +95,30 @@ extension MountSuites {
 
             """
 
+        /// Who has the link needs neither the mount nor an access key; what it says was signed once, for so long.
+        @Test(.timeLimit(.minutes(3))) func aLinkLeadsAnybodyToAFile() async throws {
+            let prepare = "echo text > \"$T/x\"; s3 PUT cloud/a%20b%2B%C3%A9 -T \"$T/x\""
+            try await mounted(prepare: prepare) { domain, _ in
+                try await domain.shell(
+                    """
+                    mkdir "$M/d"; link=$("$P" share "$M/a b+é" --until "$(date -u -d '2 days' +%FT%TZ)")
+                    [ "$(curl -fsS "$link")" = text ]
+                    "$P" share --json "$M/a b+é" | grep -q '"until"'
+                    "$P" pause "$M"; echo new > "$M/new"
+                    if "$P" share "$M/new" 2> "$T/waits"; then exit 1; fi; grep -q 'sync --wait' "$T/waits"
+                    "$P" resume "$M"; "$P" sync --wait "$M"; [ "$(curl -fsS "$("$P" share "$M/new")")" = new ]
+                    refused() {
+                        local status=0; "$P" share "$@" 2> "$T/why" || status=$?; [ $status = 5 ]; grep -q "$expected" "$T/why"
+                    }
+                    expected='files only' refused "$M/d"; expected='seven days' refused "$M/new" --until 2200-01-01
+                    expected='date has passed' refused "$M/new" --until 2001-01-01
+                    domain=$("$P" status --json "$M" | grep -o '"name" *: *"test[^"]*"' | grep -o 'test[^"]*' | head -1)
+                    expected='no list' refused list --domain "$domain"
+                    expected='cannot be revoked' refused revoke 1 --domain "$domain"
+                    """)
+            }
+        }
+
         /// > What a document was before is the provider's to keep
         @Test(.timeLimit(.minutes(3)), arguments: checkedServers)
         func earlierVersionsAreListedReadAndBroughtBack(kind: S3Server.Kind?) async throws {

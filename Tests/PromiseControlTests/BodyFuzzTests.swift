@@ -19,6 +19,7 @@ import Testing
         ("POST /v1/items/fetch", #"{"paths":["/","/a%20b"]}"#),
         ("POST /v1/items/evict", #"{"paths":["/"]}"#),
         ("POST /v1/items/revert", #"{"paths":["/"]}"#),
+        ("POST /v1/links", #"{"path":"/a","until":"2027-01-31"}"#),
         ("POST /v1/items/pin", #"{"paths":["/"],"pin":"pinned"}"#),
         ("POST /v1/items/values", #"{"paths":["/"],"keys":["kMDItemFSSize","promisefs.state"]}"#),
         ("PUT /v1/items/thumbnail?path=/", "\u{89}PNG"),

@@ -100,4 +100,14 @@ import Testing
             example.method, path: example.path, query: example.query, headers: headers, payloadHash: Self.empty, time: time)
         #expect(authorization.hasSuffix("Signature=\(example.signature)"), "\(authorization)")
     }
+
+    /// The example of <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html>.
+    @Test func aLinkIsSignedAsAWSShowsIt() {
+        let query = Signature(key: Self.key, region: "us-east-1").linkQuery(
+            path: "/test.txt", host: "examplebucket.s3.amazonaws.com", time: Self.time, seconds: 86_400)
+        #expect(
+            query == "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2F"
+                + "aws4_request&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host&X-Amz-Signature="
+                + "aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404")
+    }
 }

@@ -52,7 +52,6 @@ struct RelayTests {
 
     @Test func aRequestGoesWhereTheServerIsNowAndTellsWhatItDependsOn() async throws {
         let folder = try TemporaryFolder("relay")
-        defer { folder.remove() }
         try folder.write(Array(Self.state.utf8), to: "webdav-server.json", mode: 0o600)
         let (relay, first, second) = (Relay(), Self.server(), Self.server())
         defer { first.stop() }

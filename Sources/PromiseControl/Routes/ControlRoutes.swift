@@ -42,6 +42,7 @@ struct ControlRoutes: Sendable {
         addQueryRoutes(to: router)
         addValueRoutes(to: router)
         RevertRoutes(routes: self).add(to: router)
+        LinkRoutes(routes: self).add(to: router)
         addKeyValueRoutes(to: router)
         DocumentRoutes(routes: self).add(to: router)
         GrantRoutes(routes: self).add(to: router)

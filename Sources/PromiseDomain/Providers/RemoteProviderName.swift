@@ -11,7 +11,8 @@ package struct RemoteProviderName: Sendable {
     /// What a domain may be called after: the last folder, the host, or the program.
     package let component: String
 
-    /// Blocking, for a moment, where rclone is asked which remotes it has. Throws a sentence, with exit status 2, for what names nothing or holds a password.
+    /// Blocking, for a moment, where rclone is asked which remotes it has. Throws a sentence, with exit status 2, for what names
+    /// nothing or holds a password.
     package init(_ name: String) throws(Domain.StartFailure) {
         do throws(ProviderError) {
             if name.hasPrefix("extension") {

@@ -19,6 +19,7 @@ package struct DocumentServices: Sendable {
     package let windows: FolderWindows
     package let adoption: Adoption
     package let reversal: Reversal
+    package let sharing: Sharing
     package let attributes: AttributeTravel
     package let moveWatch: MoveWatch
     let moveNotes: MoveNotes
@@ -34,6 +35,7 @@ package struct DocumentServices: Sendable {
         self.tree = tree
         transfers = state.file(TransferHistory.fileName)
         reversal = Reversal(index: tree.index, engine: tree.engine)
+        sharing = Sharing(tree: tree)
         attributes = AttributeTravel(tree, folder: state.file("attributes"), configuration, logger)
         moveWatch = MoveWatch(tree: tree, configuration: configuration)
         moveNotes = MoveNotes(tree, folder: state.file("moves"), configuration, logger)

@@ -207,6 +207,19 @@ package final class S3Client: Sendable {
         return key == nil || (method == .HEAD && reply.status == 400) ? .possible : nil
     }
 
+    /// An address by which anybody reads an object for so long. Asks nobody.
+    func link(to object: [UInt8], at now: Timestamp, seconds: Int) async throws(ProviderError) -> String {
+        let (fixed, region) = state.withLock { ($0.key, $0.region) }
+        var key = fixed
+        if key == nil, let temporary { key = try await temporary.key() }
+        let path = location.path(written(object))
+        // Anybody reads a bucket that is mounted without a key.
+        guard let key else { return location.origin + path }
+        let query = Signature(key: key, region: region)
+            .linkQuery(path: path, host: location.host, time: now, seconds: seconds)
+        return "\(location.origin)\(path)?\(query)"
+    }
+
     /// A key as the server has it.
     func written(_ key: [UInt8]) -> [UInt8] { usesKeepers.load(ordering: .relaxed) ? KeyNames.kept(key) : key }
 

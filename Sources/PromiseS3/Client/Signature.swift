@@ -44,19 +44,32 @@ package struct Signature: Hashable, Sendable {
         _ method: HTTPMethod, path: String, query: [QueryItem], headers: HTTPHeaders, payloadHash: String, time: Timestamp,
         keys: SigningKeys? = nil
     ) -> String {
+        let scope = scope(Signature.timeText(time))
+        let names = Signature.canonicalHeaders(headers).map(\.name).joined(separator: ";")
+        let signature = signature(
+            method, path: path, query: query, headers: headers, payloadHash: payloadHash, time: time, keys: keys)
+        return "AWS4-HMAC-SHA256 Credential=\(key.identifier)/\(scope), SignedHeaders=\(names), Signature=\(signature)"
+    }
+
+    /// `date`: as `timeText` has it.
+    func scope(_ date: String) -> String { "\(date.prefix(8))/\(region)/\(service)/aws4_request" }
+
+    /// In hexadecimal digits.
+    func signature(
+        _ method: HTTPMethod, path: String, query: [QueryItem], headers: HTTPHeaders, payloadHash: String, time: Timestamp,
+        keys: SigningKeys? = nil
+    ) -> String {
         let date = Signature.timeText(time)
-        let scope = "\(date.prefix(8))/\(region)/\(service)/aws4_request"
         let lines = Signature.canonicalHeaders(headers)
         let names = lines.map(\.name).joined(separator: ";")
         let request = [
             method.rawValue, path, QueryItem.text(query.sorted()),
             lines.map { "\($0.name):\($0.value)\n" }.joined(), names, payloadHash,
         ].joined(separator: "\n")
-        let text = ["AWS4-HMAC-SHA256", date, scope, hexadecimalText(SHA256.hash(data: Data(request.utf8)))]
+        let text = ["AWS4-HMAC-SHA256", date, scope(date), hexadecimalText(SHA256.hash(data: Data(request.utf8)))]
             .joined(separator: "\n")
         let day = String(date.prefix(8))
-        let signature = hexadecimalText(code(text, keys?.key(of: self, day: day) ?? signingKey(day: day)))
-        return "AWS4-HMAC-SHA256 Credential=\(key.identifier)/\(scope), SignedHeaders=\(names), Signature=\(signature)"
+        return hexadecimalText(code(text, keys?.key(of: self, day: day) ?? signingKey(day: day)))
     }
 
     /// `20130524T000000Z`

@@ -113,7 +113,7 @@ package final class S3Provider: Provider, Sendable {
 
     package var capabilities: Capabilities {
         let traits = traits
-        var result: Capabilities = [.placeIdentifiers, .serverSideCopy]
+        var result: Capabilities = [.placeIdentifiers, .serverSideCopy, .sharingLinks]
         if traits.hasRanges { result.insert(.ranges) }
         // What is not known to be kept is not compared.
         if traits.keepsMetadata && isAcquainted { result.formUnion([.metadata, .links]) }

@@ -140,6 +140,18 @@ package struct WebDAVLocation: Hashable, Sendable {
         return "\(origin)\(root)/index.php/core/preview.png?file=/\(file.joined(separator: "/"))"
     }
 
+    /// The root of a Nextcloud or ownCloud server, and which of the user's folders this is; nil for another address. `dav/files/`
+    /// is followed by the user.
+    var placeOfFiles: (root: String, folder: [FileName])? {
+        let names = basePath.split(separator: "/")
+        guard let script = names.firstIndex(of: "remote.php") else { return nil }
+        let place = names[(script + 1)...]
+        let depth = place.starts(with: ["dav", "files"]) ? 3 : 1
+        guard place.first == (depth == 3 ? "dav" : "webdav"), place.count >= depth else { return nil }
+        let folder = place.dropFirst(depth).compactMap { PercentEncoding.decoded($0).flatMap { FileName($0[...]) } }
+        return (origin + names[..<script].map { "/\($0)" }.joined(), folder)
+    }
+
     /// The names from the root that a `href` of a reply (RFC 4918, section 8.3: a URL or an absolute path) stands for.
     package func names(ofReference reference: String) -> ReferencedPlace {
         var text = reference.utf8[...]

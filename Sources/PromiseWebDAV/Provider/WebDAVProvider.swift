@@ -118,6 +118,7 @@ package final class WebDAVProvider: Provider, Sendable {
         if traits.keepsProperties { result.formUnion([.metadata, .links]) }
         if traits.locks { result.insert(.conditionalWrite) }
         if traits.hasQuota { result.insert(.quota) }
+        if sharingLinks != nil { result.insert(.sharingLinks) }
         if privateObjects != nil { result.insert(.privateObjects) }
         return result
     }

@@ -242,6 +242,18 @@ class Domain(Coordination):
     def revert(self, paths):
         return self._call("POST", "items/revert", {"paths": [_wire(path) for path in paths]})
 
+    def share(self, path, until=None):
+        """A link by which anybody reaches the item at the provider. `until`: a date, or a time as RFC 3339 has it."""
+        body = {"path": _wire(path)} | ({} if until is None else {"until": until})
+        return self._call("POST", "links", body)
+
+    def links(self):
+        return self._call("GET", "links")["links"]
+
+    def revoke_link(self, link):
+        """By the `id` of a link."""
+        return self._call("DELETE", "links/" + urllib.parse.quote(link, safe=""))
+
     def evict(self, paths):
         return self._call("POST", "items/evict", {"paths": [_wire(path) for path in paths]})
 

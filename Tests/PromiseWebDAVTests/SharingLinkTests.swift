@@ -1,0 +1,96 @@
+import PromiseCore
+import PromiseProvider
+import PromiseTestSupport
+import PromiseWebDAV
+import Testing
+
+/// Public links of Nextcloud and ownCloud, as their OCS Share API answers.
+struct SharingLinkTests {
+    private static let base = "/cloud/remote.php/dav/files/ann/shared/"
+    private static let shares = "/cloud/ocs/v2.php/apps/files_sharing/api/v1/shares"
+
+    private static func answer(_ data: String, status: Int = 200, message: String = "OK") -> String {
+        let meta = "{\"status\":\"s\",\"statuscode\":\(status),\"message\":\"\(message)\"}"
+        let text = "{\"ocs\":{\"meta\":\(meta),\"data\":\(data)}}"
+        return reply("200 OK", ["Content-Type: application/json"], text)
+    }
+
+    private static func share(_ id: String, _ path: String, type: Int = 3, end: String = "null") -> String {
+        "{\"id\":\(id),\"share_type\":\(type),\"path\":\"\(path)\",\"expiration\":\(end),"
+            + "\"url\":\"https://example.com/s/\(id.filter(\.isNumber))\"}"
+    }
+
+    private static func links(
+        of server: ScriptedServer, _ body: (any SharingLinks) async throws -> Void
+    ) async throws {
+        let provider = try await provider(server, remembering: ["keepsProperties"], at: base)
+        #expect(provider.capabilities.contains(.sharingLinks))
+        try await body(#require(provider.sharingLinks))
+    }
+
+    private static func server(_ answers: @escaping @Sendable (String) -> String) -> ScriptedServer {
+        ScriptedServer { request in
+            switch request.method {
+            case "OPTIONS": reply("200 OK", ["DAV: 1", "Server: s"])
+            case "PROPFIND": rows((request.path, collection))
+            default: answers("\(request.method) \(request.path)")
+            }
+        }
+    }
+
+    @Test func aLinkIsMadeToWhatIsMountedAndEndsWithADay() async throws {
+        let server = Self.server { _ in Self.answer(Self.share("\"17\"", "/shared/a b/\u{e4}", end: "\"2027-01-31 00:00:00\"")) }
+        defer { server.stop() }
+        try await Self.links(of: server) { links in
+            let path = [FileName("a b")!, FileName("\u{e4}")!]
+            let end = Timestamp(seconds: 1_801_353_600, nanoseconds: 0)
+            let item = ItemReference(identifier: ItemIdentifier("/x"), path: path)
+            let link = try await links.make(to: item, kind: .file, until: end)
+            #expect(link == SharingLink(identifier: "17", address: "https://example.com/s/17", path: path, end: end))
+        }
+        let asked = server.requests.filter { $0.contains("/ocs/") }
+        #expect(asked.count == 1 && asked.first?.hasPrefix("POST \(Self.shares)?format=json") == true, "\(asked)")
+        #expect(DayText.text(Timestamp(seconds: 1_801_439_999, nanoseconds: 0)) == "2027-01-31")
+    }
+
+    /// Those of other folders, and what is shared with users, are not shown.
+    @Test func linksBelowTheMountedFolderAreListed() async throws {
+        let rows = [
+            Self.share("1", "/shared/f"), Self.share("2", "/elsewhere/f"), Self.share("3", "/shared/g", type: 0),
+            Self.share("\"4\"", "/shared/d", end: "\"2027-01-31\""),
+        ]
+        let server = Self.server { _ in Self.answer("[\(rows.joined(separator: ","))]") }
+        defer { server.stop() }
+        try await Self.links(of: server) { links in
+            let found = try await links.list()
+            #expect(found.map(\.identifier) == ["1", "4"] && found.map { $0.end != nil } == [false, true])
+            #expect(found.first?.path == [FileName("f")!])
+        }
+    }
+
+    @Test func aRefusalIsASentenceAndNothingElseIsDeleted() async throws {
+        let server = Self.server { line in
+            line.hasPrefix("DELETE")
+                ? Self.answer("[]", status: 404, message: "Wrong share ID")
+                : Self.answer("[]", status: 403, message: "Public upload disabled by the administrator")
+        }
+        defer { server.stop() }
+        try await Self.links(of: server) { links in
+            let item = ItemReference(identifier: ItemIdentifier("/x"), path: [FileName("x")!])
+            let refusal = await #expect(throws: ProviderError.self) { try await links.make(to: item, kind: .file, until: nil) }
+            #expect(refusal?.code == .refused && refusal?.message.contains("disabled by the administrator") == true)
+            for name in ["9", "../x"] {
+                let gone = await #expect(throws: ProviderError.self) { try await links.revoke(name) }
+                #expect(gone?.code == .notFound)
+            }
+        }
+        #expect(server.requests.filter { $0.hasPrefix("DELETE") }.count == 1)
+    }
+
+    @Test func anotherServerHasNone() async throws {
+        let server = Self.server { _ in reply("404 Not Found") }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["keepsProperties"])
+        #expect(provider.sharingLinks == nil && !provider.capabilities.contains(.sharingLinks))
+    }
+}
