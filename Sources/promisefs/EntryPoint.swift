@@ -37,7 +37,7 @@ struct PromiseFS: AsyncParsableCommand {
         subcommands: [
             MountCommand.self, UnmountCommand.self, StatusCommand.self, InfoCommand.self, FetchCommand.self, EvictCommand.self,
             PinCommand.self, UnpinCommand.self, PendingCommand.self, SyncCommand.self, PauseCommand.self,
-            ResumeCommand.self, VerifyCommand.self, DoctorCommand.self,
+            ResumeCommand.self, LimitCommand.self, VerifyCommand.self, DoctorCommand.self,
             ProviderCommand.self, RestartCommand.self, RunCommand.self, FindCommand.self, ChangesCommand.self,
             CoordinateCommand.self, WatchCommand.self, VersionsCommand.self, ConflictsCommand.self,
             ResolveCommand.self, ThumbnailCommand.self, KeyValueCommand.self, ContainerCommand.self,
