@@ -21,6 +21,9 @@ final class RcloneRelay: ServerRelay {
     private static let startLimit = Duration.seconds(60)
     private static let rootFreshness = Duration.seconds(5)
     private static let callLimit = Duration.seconds(300)
+    /// Three pings without an answer end it: before whoever waits gives up after a minute.
+    private static let pingPause = Duration.seconds(5)
+    private static let pingLimit = Duration.seconds(10)
 
     private let location: RcloneLocation
     private let station = RcloneStation()
@@ -138,21 +141,32 @@ final class RcloneRelay: ServerRelay {
     /// A call of the remote control; nil: the folder is not there.
     private func ask(_ command: String, _ question: [String: String]) async throws(ProviderError) -> Data? {
         let address = try await address()
+        let watch = Task { [weak self] in
+            while (try? await Task.sleep(for: RcloneRelay.pingPause)) != nil { await self?.ping(address) }
+        }
+        defer { watch.cancel() }
         let reply: HTTPReply
         do throws(ProviderError) {
             reply = try await call(address, command, question, limit: RcloneRelay.callLimit)
             process.answered()
         } catch {
-            // A remote that is slow is no rclone that hangs.
-            if error.code != .cancelled, (try? await call(address, "rc/noop", [:], limit: .seconds(20))) == nil {
-                process.fellSilent()
-            }
             throw ProviderError(error.code == .cancelled ? .cancelled : .retry, error.message)
         }
         guard !reply.isSuccess else { return reply.body }
         let reason = (try? JSONDecoder().decode(Problem.self, from: reply.body))?.error ?? "it answers \(reply.status)"
         if reply.status == 404, reason.contains("directory not found") { return nil }
         throw ProviderError(.retry, "rclone cannot look at '\(location.text)': \(RcloneWords.sentence(reason))")
+    }
+
+    /// While a call waits: a remote that is slow is no rclone that hangs, which answers nothing.
+    private func ping(_ address: RcloneStation.Address) async {
+        do throws(ProviderError) {
+            _ = try await call(address, "rc/noop", [:], limit: RcloneRelay.pingLimit)
+            process.answered()
+        } catch {
+            // Of one that was started again meanwhile it says nothing.
+            if error.code != .cancelled, station.address == address { process.fellSilent() }
+        }
     }
 
     private func call(
