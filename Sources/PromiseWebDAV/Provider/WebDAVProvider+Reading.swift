@@ -129,7 +129,7 @@ extension WebDAVProvider {
     ) throws(ProviderError) -> ResourceStatus {
         let what = "\(shown(path)) cannot be looked at"
         guard let own = found.first(where: { $0.path == path })?.resource ?? location.gone(path, in: found) else {
-            throw ProviderError(.retry, "\(what): the server's answer is about something else")
+            throw ProviderError(.retry, "\(what): \(TwinNames.otherAnswer)")
         }
         guard own.isNothing else { return own }
         if let trouble = own.trouble {

@@ -31,6 +31,14 @@ extension WebDAVProvider {
         let path = folder.path + [item.name]
         try checkName(path)
         if folder.identifier.isNumber { shared.withLock { $0.numbers[folder.path] = folder.identifier } }
+        return try await TwinNames(provider: self, path: path).watching { () async throws(ProviderError) in
+            try await make(item, at: path, in: folder, contents)
+        }
+    }
+
+    private func make(
+        _ item: NewItem, at path: [FileName], in folder: ItemReference, _ contents: (any ContentSource)?
+    ) async throws(ProviderError) -> Item {
         switch item.kind {
         case .folder:
             return try await makeFolder(path, item.metadata, parent: folder.identifier)
@@ -69,7 +77,9 @@ extension WebDAVProvider {
             let isFolder = baseVersion == WebDAVProvider.folderVersion
             try await turns.take(location.urlPath(target)) { () async throws(ProviderError) in
                 let version = payload == nil && isMovedByTag ? baseVersion : nil
-                try await move(source, to: target, isFolder: isFolder, having: version)
+                try await TwinNames(provider: self, path: target).watching { () async throws(ProviderError) in
+                    try await move(source, to: target, isFolder: isFolder, having: version)
+                }
             }
             path = target
             result?.name = place.name

@@ -62,6 +62,7 @@ package final class WebDAVProvider: Provider, Sendable {
     let givenTags = GivenTags()
     let unsteadyTags = UnsteadyTags()
     let laterTries = LaterTries()
+    let twinSuspects = TwinSuspects()
     let rememberedObjects = RememberedObjects()
     let shared: Mutex<Shared>
     /// Large ones.

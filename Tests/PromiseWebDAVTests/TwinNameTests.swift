@@ -1,0 +1,116 @@
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+import PromiseTestSupport
+import PromiseWebDAV
+import Synchronization
+import Testing
+
+/// A server without case said that the second of two names was "changed meanwhile", and nobody could see what was in its way.
+struct TwinNameTests {
+    /// Takes names that differ in case, or in Unicode's forms of letters, for one. `answersAsAsked`: a look at the second name
+    /// tells of it, and not of the first one.
+    private final class Server: Sendable {
+        private let files = Mutex<[String: String]>(["/A": "old", "/\u{E9}": "old"])
+        let answersAsAsked: Bool
+
+        init(answersAsAsked: Bool) { self.answersAsAsked = answersAsAsked }
+
+        func answer(_ request: ScriptedServer.Request) -> String? {
+            let path = request.path.removingEscapes
+            return files.withLock { files in
+                let known = files.keys.first { $0.lowercased() == path.lowercased() }
+                switch request.method {
+                case "OPTIONS": return reply("200 OK", ["DAV: 1", "Server: s"])
+                case "PROPFIND" where path == "/":
+                    let rows = files.keys.sorted().map { "<response><href>\($0)</href>\(Self.row)</response>" }.joined()
+                    return reply(
+                        "207 Multi-Status", [],
+                        "<multistatus xmlns=\"DAV:\"><response><href>/</href>\(collection)</response>\(rows)</multistatus>")
+                case "PROPFIND":
+                    guard let known else { return reply("404 Not Found") }
+                    return listing(answersAsAsked ? request.path : known, size: 3)
+                case "PUT", "MKCOL", "MOVE":
+                    if request.method == "MKCOL", known != nil { return reply("405 Method Not Allowed") }
+                    if request.method == "MOVE" || known != nil { return reply("412 Precondition Failed") }
+                    files[path] = request.body
+                    return reply("201 Created")
+                case "GET", "HEAD": return known == nil ? reply("404 Not Found") : reply("200 OK", ["ETag: \"1\""], "old")
+                default: return reply("204 No Content")
+                }
+            }
+        }
+
+        private static let row = """
+            <propstat><prop><resourcetype/><getetag>"1"</getetag><getcontentlength>3</getcontentlength></prop>\
+            <status>HTTP/1.1 200 OK</status></propstat>
+            """
+    }
+
+    private func withServer(answersAsAsked: Bool, _ body: (WebDAVProvider) async throws -> Void) async throws {
+        let fake = Server(answersAsAsked: answersAsAsked)
+        let server = ScriptedServer { fake.answer($0) }
+        defer { server.stop() }
+        try await body(
+            try await provider(server, remembering: ["putIsWhole", "putsOnlyNew", "moveKeepsTag", "honoursOverwrite"]))
+    }
+
+    private func create(
+        _ provider: WebDAVProvider, _ name: String, _ kind: NodeKind = .file, byteCount: Int = 4
+    ) async -> ProviderError? {
+        let metadata = Metadata(mode: 0o644, owner: 1, group: 2, modificationTime: Timestamp(nanoseconds: 5))
+        let item = NewItem(name: FileName(name)!, kind: kind, metadata: metadata)
+        let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+        let source = kind == .file ? try? ConformanceSource([UInt8](repeating: 7, count: byteCount)) : nil
+        do throws(ProviderError) {
+            _ = try await provider.create(item, in: root, contents: source)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(arguments: [true, false]) func aNameThatIsTakenByAnotherIsSaidWithThatOne(answersAsAsked: Bool) async throws {
+        try await withServer(answersAsAsked: answersAsAsked) { provider in
+            for (name, twin, kind) in [("a", "A", NodeKind.file), ("a", "A", .folder), ("e\u{301}", "\u{E9}", .file)] {
+                let first = await create(provider, name, kind)
+                if kind == .file { #expect(first?.code == .conflict, "others may have made it") }
+                let error = await create(provider, name, kind)
+                #expect(error?.code == .refused, "\(name): \(String(describing: error))")
+                let text = "'/\(name)' stays on this machine: the server takes it and '\(twin)', which is there, for one name; "
+                    + "rename one of the two"
+                #expect(error?.message.utf8.elementsEqual(text.utf8) == true, "\(String(describing: error))")
+            }
+        }
+    }
+
+    @Test func aMoveToSuchANameIsSaidAlike() async throws {
+        try await withServer(answersAsAsked: true) { provider in
+            let reference = ItemReference(identifier: ItemIdentifier("/\u{E9}"), path: [FileName("\u{E9}")!])
+            let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+            var changes = ItemChanges()
+            changes.place = (root, FileName("a")!)
+            var error: ProviderError?
+            for _ in 1...2 {
+                do throws(ProviderError) {
+                    _ = try await provider.modify(reference, changes: changes, contents: nil, baseVersion: ContentVersion("1"))
+                } catch let problem {
+                    error = problem
+                }
+            }
+            let isNamed = error?.message.contains("'A', which is there") == true
+            #expect(error?.code == .refused && isNamed, "\(String(describing: error))")
+        }
+    }
+
+    /// It is taken, and a listing will show it.
+    @Test func aNameThatIsThereItselfIsAConflict() async throws {
+        try await withServer(answersAsAsked: true) { provider in
+            for _ in 1...3 { #expect(await create(provider, "A")?.code == .conflict) }
+        }
+    }
+}
+
+extension String {
+    fileprivate var removingEscapes: String { String(decoding: PercentEncoding.decoded(self) ?? Array(utf8), as: UTF8.self) }
+}
