@@ -84,6 +84,16 @@ package struct GivenUpFiles: Sendable {
         }
     }
 
+    /// The same of a content file of the store. Throws `.notFound` when it has gone.
+    package func link(_ node: NodeID, _ generation: Generation, to path: [UInt8]) throws(Failure) {
+        do throws(SystemError) {
+            try PromiseSystem.link(
+                store.path(node, generation), in: store.root.number, to: path, label: "content.givenUp.takeKept")
+        } catch {
+            throw Failure(error)
+        }
+    }
+
     /// The oldest go first. Returns how many bytes went.
     package func makeRoom(for byteCount: UInt64) -> UInt64 {
         var freed: UInt64 = 0

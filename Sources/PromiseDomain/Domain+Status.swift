@@ -28,7 +28,7 @@ extension Domain {
             failing: counts?.failing ?? 0,
             uploading: engine.uploadingCount, downloading: engine.hydrator.runningCount,
             bytesFetched: engine.hydrator.bytesFetched,
-            bytesUploaded: engine.bytesUploaded, cacheBytes: counts?.localBytes ?? 0,
+            bytesUploaded: engine.bytesUploaded, cacheBytes: (counts?.localBytes ?? 0).plus(counts?.removedBytes ?? 0),
             cacheLimit: engine.cacheLimit,
             quotaTotal: quota?.total, quotaAvailable: quota?.available,
             openFiles: filesystem.openCount)

@@ -116,12 +116,13 @@ package final class Domain: Sendable {
         self.state = state
         self.holder = holder
         self.logger = logger
+        var syncing = SyncEngine.Configuration(
+            uploadDelay: configuration.uploadDelay, pollInterval: configuration.pollInterval,
+            cacheLimit: configuration.cacheLimit, hostName: hostName())
+        syncing.removedAge = configuration.removedAge
         engine = SyncEngine(
             index: index, content: content, provider: provider, clock: clock, rootIdentifier: root,
-            configuration: SyncEngine.Configuration(
-                uploadDelay: configuration.uploadDelay, pollInterval: configuration.pollInterval,
-                cacheLimit: configuration.cacheLimit, hostName: hostName()),
-            logger: logger)
+            configuration: syncing, logger: logger)
         var behaviour = FileSystem.Configuration(
             requestDeadline: configuration.requestDeadline, domainName: configuration.name,
             coordination: configuration.coordination)

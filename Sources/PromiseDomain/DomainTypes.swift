@@ -13,6 +13,8 @@ package struct DomainConfiguration: Sendable {
     package var mountPoint: [UInt8]
     /// Bytes of content kept at most; nil: as much as the disk allows.
     package var cacheLimit: UInt64?
+    /// How long what programs remove can come back; nil: it cannot.
+    package var removedAge: Duration? = .seconds(30 * 86_400)
     /// Quiet time after the last change of an item before the provider is told.
     package var uploadDelay: Duration = .seconds(2)
     /// Between two looks at a provider that cannot push changes.

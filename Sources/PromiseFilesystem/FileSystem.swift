@@ -63,6 +63,7 @@ package final class FileSystem: FileSystemOperations {
     let callers = KnownCallers()
     let spares: SpareFiles
     let lastCopies: LastCopies
+    let removedRoom: RemovedRoom
     let echoes: Echoes
     /// A serving thread is in an fsync.
     let isSynchronizing = Atomic(false)
@@ -90,11 +91,13 @@ package final class FileSystem: FileSystemOperations {
         mappingLookout = workers.makeLookout("mappings", clock)
         opens = OpenTable(record: record)
         lastCopies = LastCopies(index: index, content: content, opens: opens, workers: self.workers, logger: logger)
+        removedRoom = RemovedRoom(index, engine, clock, logger, workers.makeLookout("removed", clock))
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []
         coordinator = Coordinator(clock: clock, mode: configuration.coordination)
         remoteClaims = RemoteClaims(coordinator: coordinator)
         echoes = Echoes(index: index, clock: clock, logger: logger)
         mappingLookout.begin { [weak self] in self?.lookAtMappings() }
+        removedRoom.begin { [opens] in opens.isWritten }
     }
 
     // MARK: Life
@@ -111,6 +114,7 @@ package final class FileSystem: FileSystemOperations {
         fsyncs.end()
         coordinator.end()
         mappingLookout.end()
+        removedRoom.end()
         echoes.stop()
         for node in opens.writtenNodes { noteWrites(of: node, isClosing: true) }
         noteWhatIsLeft()

@@ -185,8 +185,15 @@ package struct IndexCounts: Hashable, Sendable {
     package var failing: Int
     /// Bytes of disk taken by content files.
     package var localBytes: UInt64
+    /// What was removed here and can come back, and bytes of disk that its contents take besides.
+    package var removed: Int
+    package var removedBytes: UInt64
 
-    package init(nodes: Int, placeholders: Int, pending: Int, failing: Int, localBytes: UInt64) {
+    package init(
+        nodes: Int, placeholders: Int, pending: Int, failing: Int, localBytes: UInt64, removed: Int = 0, removedBytes: UInt64 = 0
+    ) {
+        self.removed = removed
+        self.removedBytes = removedBytes
         self.nodes = nodes
         self.placeholders = placeholders
         self.pending = pending

@@ -45,7 +45,7 @@ struct PromiseFS: AsyncParsableCommand {
             DisableCommand.self, TryCommand.self, SetupCommand.self, DomainCommand.self,
             PickCommand.self, WebCommand.self, MetricsCommand.self,
             MoveCommand.self, AdoptCommand.self, MigrateCommand.self, RevertCommand.self, LoginCommand.self,
-            NotifyCommand.self, ShareCommand.self,
+            NotifyCommand.self, ShareCommand.self, TrashCommand.self,
         ])
 
     /// Parses and runs; says what went wrong on stderr in one sentence and returns the exit status.

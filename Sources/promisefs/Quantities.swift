@@ -38,6 +38,21 @@ struct TimeSpan: ExpressibleByArgument, Sendable, Equatable {
     static func argument(_ duration: Duration) -> String { "\(duration.nanoseconds / 1_000_000)ms" }
 }
 
+/// How long what is removed can come back: a time, or `off`.
+struct RemovedAge: ExpressibleByArgument, Sendable, Equatable {
+    /// Nil: it cannot.
+    var duration: Duration?
+
+    init?(argument: String) {
+        if argument.lowercased() == "off" { return }
+        guard let duration = Quantity.duration(argument) else { return nil }
+        self.duration = duration > .zero ? duration : nil
+    }
+
+    /// As this type reads it.
+    var argument: String { duration.map(TimeSpan.argument) ?? "off" }
+}
+
 /// One digit after the point, without the C library's locale.
 func decimal(_ value: Double) -> String {
     let tenths = UInt64((value * 10).rounded())

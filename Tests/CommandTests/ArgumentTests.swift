@@ -64,7 +64,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 47)
+        #expect(PromiseFS.configuration.subcommands.count == 48)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {

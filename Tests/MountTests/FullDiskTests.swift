@@ -61,6 +61,20 @@ extension MountSuites {
             }
         }
 
+        /// What was removed was kept, and whoever had removed it to make room found none.
+        @Test(.timeLimit(.minutes(2))) func whatIsRemovedOnAFullDiskMakesRoomAtOnce() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = Disk.ext4.prepare + "; head -c 20M /dev/urandom > \"$C/large\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    cat "$M/large" > "$T/before"; \(Disk.ext4.fill)
+                    rm "$M/large"; [ "$("$P" trash list "$M")" = "nothing was removed that is kept" ]
+                    within 20 'head -c 16M /dev/zero > "$M/other"'
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2)), arguments: Disk.allCases)
         func aNewDomainOnAFullDiskSaysSoAndLeavesNothing(disk: Disk) async throws {
             var options = MountedDomain.Options()

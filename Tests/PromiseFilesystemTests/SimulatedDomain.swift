@@ -37,7 +37,7 @@ final class SimulatedDomain: Sendable {
     /// this one has, too.
     init(
         _ places: PlaceProvider? = nil, lineSeed: UInt64? = nil, after killed: SimulatedDomain? = nil,
-        beside other: SimulatedDomain? = nil, uploadDelay: Duration = .milliseconds(5)
+        beside other: SimulatedDomain? = nil, uploadDelay: Duration = .milliseconds(5), removedAge: Duration? = nil
     ) throws {
         isAfterKill = killed != nil
         folder = try killed?.folder ?? TemporaryFolder("simulated")
@@ -55,6 +55,7 @@ final class SimulatedDomain: Sendable {
         var configuration = SyncEngine.Configuration(
             uploadDelay: uploadDelay, pollInterval: .milliseconds(50), cacheLimit: nil, hostName: hostName)
         configuration.removalDelay = configuration.uploadDelay
+        configuration.removedAge = removedAge
         configuration.backoff = Backoff(first: .milliseconds(20), longest: .milliseconds(200))
         // Hundreds of tests beside it may leave its tasks without a processor for seconds.
         configuration.watchPatience = .seconds(120)
@@ -308,6 +309,13 @@ final class SimulatedDomain: Sendable {
         _ = try await call {
             filesystem.rename(name, in: parent, to: newName, in: newParent, flags: [], caller: caller, reply: $0)
         }
+    }
+
+    /// As link(2).
+    func addName(_ path: [String], to other: [String]) async throws {
+        let (parent, name) = try await folder(of: path)
+        let node = try await node(at: other).node
+        _ = try await call { filesystem.addName(name, in: parent, to: node, caller: caller, reply: $0) }
     }
 
     /// With everything below it.

@@ -115,6 +115,7 @@ import Testing
         try Index.runAside("DROP TABLE hole", path: copy)
         try Index.runAside("DROP TABLE fingerprint", path: copy)
         try Index.runAside("DROP TABLE access_grant", path: copy)
+        try Index.runAside("DROP TABLE removed", path: copy)
         try Index.runAside("INSERT INTO setting SELECT 'found', value FROM elsewhere", path: copy)
         let opened = try open(copy)
         #expect(try opened.read { transaction throws(Failure) in try transaction.setting("found") } == "from another version")

@@ -43,6 +43,7 @@ struct ControlRoutes: Sendable {
         addValueRoutes(to: router)
         RevertRoutes(routes: self).add(to: router)
         LinkRoutes(routes: self).add(to: router)
+        TrashRoutes(routes: self).add(to: router)
         addKeyValueRoutes(to: router)
         DocumentRoutes(routes: self).add(to: router)
         GrantRoutes(routes: self).add(to: router)

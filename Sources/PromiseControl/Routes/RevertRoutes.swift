@@ -46,7 +46,7 @@ struct RevertRoutes: Sendable {
     /// What was given up of an item, which may be gone itself.
     func givenUp(_ request: Request) throws -> [ItemVersion] {
         guard let path = routes.queryValue("path", of: request), let reversal else { return [] }
-        return reversal.versions(at: try names(ofWirePath: path))
+        return try reversal.versions(at: try names(ofWirePath: path))
     }
 
     /// Of an earlier version, or of what was given up.

@@ -20,6 +20,7 @@ package struct DocumentServices: Sendable {
     package let adoption: Adoption
     package let reversal: Reversal
     package let sharing: Sharing
+    package let removed: RemovedItems
     package let attributes: AttributeTravel
     package let moveWatch: MoveWatch
     let moveNotes: MoveNotes
@@ -36,6 +37,7 @@ package struct DocumentServices: Sendable {
         transfers = state.file(TransferHistory.fileName)
         reversal = Reversal(index: tree.index, engine: tree.engine)
         sharing = Sharing(tree: tree)
+        removed = RemovedItems(tree: tree)
         attributes = AttributeTravel(tree, folder: state.file("attributes"), configuration, logger)
         moveWatch = MoveWatch(tree: tree, configuration: configuration)
         moveNotes = MoveNotes(tree, folder: state.file("moves"), configuration, logger)

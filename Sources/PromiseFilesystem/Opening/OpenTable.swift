@@ -308,6 +308,8 @@ final class OpenTable: Sendable {
     func writingSince(_ node: NodeID) -> Timestamp? { state.withLock { $0.nodes[node]?.writingSince } }
     /// A time that was given to the file hides its writes: whether there are more is doubtful at its last close.
     func doubtWriting(_ node: NodeID) { state.withLock { $0.nodes[node]?.writingSince = nil } }
+    /// Some file is written to.
+    var isWritten: Bool { state.withLock { $0.nodes.values.contains { $0.writeFile != nil } } }
     /// Nodes that are written to, and those whose last writes could not be noted yet.
     var writtenNodes: [NodeID] { state.withLock { $0.nodes.filter { $0.value.writeFile != nil }.map(\.key) } }
     var handleCount: Int { state.withLock { $0.handles.count } }

@@ -89,6 +89,9 @@ enum Schema {
         migrator.registerMigration("8 grants") { database in
             try database.execute(literal: SQL(sql: accessGrants))
         }
+        migrator.registerMigration("9 what was removed") { database in
+            try database.execute(literal: SQL(sql: removedItems))
+        }
         return migrator
     }
 
@@ -99,6 +102,7 @@ enum Schema {
         "local_range", "synced", "synced_place", "remote", "remote_place", "pending",
         "pending_identifier", "pending_due", "pending_failing", "change", "setting", "name_search", "sent", "sent_item",
         "sent_place", "sent_entry", "displaced", "fingerprint", "hole", "access_grant",
+        "removed", "removed_file",
     ]
 
     /// Each index costs a page in every commit that touches it, so one partial index (`node_local`) serves every
@@ -252,6 +256,30 @@ enum Schema {
             record BLOB NOT NULL,
             seal BLOB NOT NULL
         );
+        """
+
+    /// What programs have removed and can have back: its content file stays, and is found by the node that it was of.
+    private static let removedItems = """
+        CREATE TABLE removed (
+            id INTEGER PRIMARY KEY,
+            node INTEGER NOT NULL,
+            generation INTEGER NOT NULL,
+            kind INTEGER NOT NULL,
+            is_replaced INTEGER NOT NULL,
+            is_durable INTEGER NOT NULL,
+            mode INTEGER NOT NULL,
+            owner INTEGER NOT NULL,
+            owner_group INTEGER NOT NULL,
+            size INTEGER NOT NULL,
+            local_bytes INTEGER NOT NULL,
+            modification_time INTEGER NOT NULL,
+            removal_time INTEGER NOT NULL,
+            path BLOB NOT NULL,
+            version TEXT,
+            target BLOB,
+            attributes BLOB
+        );
+        CREATE INDEX removed_file ON removed (node) WHERE kind = 0;
         """
 
     /// What the provider was told and has not answered; nodes that the provider's changes took from their names while a program

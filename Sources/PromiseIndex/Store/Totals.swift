@@ -1,15 +1,19 @@
 import PromiseCore
 
-/// Running totals of the node table, so that `counts` scans nothing. Summed up once when the index is opened, then kept
-/// in step by every change of a node, roll-backs included (`Store.memory`).
+/// Running totals of the tables of nodes and of what was removed, so that `counts` scans nothing.
+/// Summed up once when the index is opened, then kept in step by every change, roll-backs included
+/// (`Store.memory`).
 struct Totals: Equatable {
     var nodes = 0
     var placeholders = 0
     var localBytes: UInt64 = 0
+    /// Of the table of what was removed and can come back.
+    var removedCount = 0
+    var removedBytes: UInt64 = 0
 
     init() {}
 
-    /// Scans the table.
+    /// Scans the tables.
     init(from connection: Connection) throws(Failure) {
         let sums = try connection.first(
             """
@@ -18,6 +22,10 @@ struct Totals: Equatable {
         ) { row in (Int(row.integer(0)), Int(row.integer(1)), row.unsigned(2)) }
         guard let sums else { preconditionFailure("a sum without groups gives one row") }
         (nodes, placeholders, localBytes) = sums
+        let removed = try connection.first("SELECT count(*), coalesce(sum(local_bytes), 0) FROM removed") { row in
+            (Int(row.integer(0)), row.unsigned(1))
+        }
+        (removedCount, removedBytes) = removed ?? (0, 0)
     }
 
     mutating func add(_ node: Node) {

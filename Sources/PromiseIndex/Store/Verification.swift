@@ -160,6 +160,12 @@ struct Verification {
             WHERE node.id IS NULL OR node.content <> 2 GROUP BY hole.node
             """
         ) { "node \($0.integer(0)) has holes but no whole content" }
+        try check(
+            """
+            SELECT removed.node FROM removed JOIN node ON node.id = removed.node
+            WHERE removed.kind = 0 AND (node.link_count > 0 OR node.kind <> 0)
+            """
+        ) { "node \($0.integer(0)) is kept as one that was removed, but has a name" }
         try check("SELECT node FROM displaced WHERE node NOT IN (SELECT id FROM node WHERE link_count = 0)") {
             "node \($0.integer(0)) is said to have lost its name, but has one or does not exist"
         }

@@ -86,6 +86,7 @@ extension Transaction {
         let totals = store.memory.totals
         return IndexCounts(
             nodes: totals.nodes, placeholders: totals.placeholders, pending: pending ?? 0, failing: failing ?? 0,
-            localBytes: totals.localBytes)
+            localBytes: totals.localBytes,
+            removed: totals.removedCount, removedBytes: totals.removedBytes)
     }
 }

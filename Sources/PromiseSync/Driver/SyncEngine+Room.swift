@@ -9,7 +9,7 @@ import PromiseSystem
 
 extension SyncEngine {
     /// Content goes when the disk has less than this share left, limit or none.
-    private static let freeShareMin = 0.03
+    static let freeShareMin = 0.03
     /// And so much for the index, where a file is streamed.
     private static let freeMin: UInt64 = 8 << 20
     /// Content that is less than this part of what is missing on the disk stays.
@@ -105,9 +105,11 @@ extension SyncEngine {
     /// True when there was too little room.
     func evictIfNeeded() -> Bool {
         do throws(Failure) {
+            try dropOldRemoved()
             let excess = try excessBytes()
-            // What was given up goes first: nobody has a name for it.
-            let freed = excess > 0 ? givenUp.makeRoom(for: excess) : 0
+            // What was removed and given up goes first: nobody has a name for it.
+            var freed = excess > 0 ? try dropRemoved(atLeast: excess) : 0
+            if excess > freed { freed += givenUp.makeRoom(for: excess - freed) }
             if excess > freed { _ = try evictLeastRecentlyUsed(atLeast: excess - freed) }
             return excess > 0
         } catch {
@@ -121,7 +123,8 @@ extension SyncEngine {
     /// Blocks; from any thread but those serving the mount.
     func makeRoom(for byteCount: UInt64, besides id: NodeID) -> Bool {
         do throws(Failure) {
-            var freed = givenUp.makeRoom(for: 2 * byteCount)
+            var freed = try dropRemoved(atLeast: 2 * byteCount)
+            if freed < 2 * byteCount { freed += givenUp.makeRoom(for: 2 * byteCount - freed) }
             if freed < 2 * byteCount { freed += try evictLeastRecentlyUsed(atLeast: 2 * byteCount - freed, besides: id) }
             remover.flush()
             return freed > 0
@@ -193,8 +196,8 @@ extension SyncEngine {
     }
 
     private func excessBytes() throws(Failure) -> UInt64 {
-        let used = try index.read { transaction throws(Failure) in try transaction.counts() }
-            .localBytes
+        let counts = try index.read { transaction throws(Failure) in try transaction.counts() }
+        let used = counts.localBytes.plus(counts.removedBytes)
         var excess: UInt64 = 0
         if let limit = cacheLimit, used > limit { excess = used - limit + limit / 10 }
         let space = content.space()

@@ -41,6 +41,8 @@ package final class SyncEngine: Sendable {
         package var removalDelay: Duration
         package var pollInterval: Duration
         package var cacheLimit: UInt64?
+        /// How long what programs remove can come back; nil: it cannot.
+        package var removedAge: Duration?
         /// In the names of conflict versions.
         package var hostName: String
         package var operationsMax = 16
@@ -57,6 +59,7 @@ package final class SyncEngine: Sendable {
             removalDelay = max(uploadDelay, .seconds(1))
             self.pollInterval = pollInterval
             self.cacheLimit = cacheLimit
+            removedAge = nil
             self.hostName = hostName
         }
     }

@@ -45,6 +45,8 @@ package struct ContentOrphans {
             isNewer = generation > node.generation
         } else {
             if try transaction.isNamed(id) { return nil }
+            // A program has removed it, and can have it back.
+            if try RemovedRows.file(of: id, transaction)?.generation == generation { return nil }
             isNewer = id >= transaction.nextNode
         }
         let isEmpty = try (content.status(id, generation)?.blocks ?? 0) == 0

@@ -53,6 +53,7 @@ package struct ContentVerification {
         }
         for node in nodes where node.linkCount > 0 && !isOpen(node.id) { try check(node) }
         try checkOrphans()
+        try checkRemoved()
         return report
     }
 
@@ -172,6 +173,30 @@ package struct ContentVerification {
         try content.remove(node.id, node.generation)
         let kept = place.map { ", and is kept as '\(escapedForDisplay($0))'" } ?? ""
         report.repaired.append(problem + "; it will be fetched again" + kept)
+    }
+
+    // MARK: Files that were removed and can come back
+
+    private mutating func checkRemoved() throws(Failure) {
+        let items = try index.read { transaction throws(Failure) in try RemovedRows.all(transaction) }
+        for item in items where item.kind == .file && !isOpen(item.node) {
+            if try content.status(item.node, item.generation)?.size == item.size { continue }
+            let isLost = try index.write { transaction throws(Failure) in
+                guard let known = try RemovedRows.item(item.id, transaction), known.node == item.node,
+                    try transaction.node(item.node) == nil
+                else { return false }
+                if isRepairing { try RemovedRows.delete(known, transaction) }
+                return true
+            }
+            guard isLost else { continue }
+            let name = item.path.map(\.display).joined(separator: "/")
+            let problem = "the content of '\(name)', which was removed, is not what was kept"
+            if isRepairing {
+                report.repaired.append(problem + "; it is not in the trash any more")
+            } else {
+                report.problems.append(problem)
+            }
+        }
     }
 
     // MARK: Files that the index does not name

@@ -32,7 +32,7 @@ enum MountHelper {
     /// Options of `promisefs mount` that may stand in fstab(5), without their dashes.
     private static let valued: Set = [
         "state-dir", "cache-limit", "upload-delay", "poll-interval", "request-deadline", "coordination", "name-deadline",
-        "certificate", "hydration-rule", "ignore", "values-limit", "values-keys",
+        "certificate", "hydration-rule", "ignore", "values-limit", "values-keys", "trash",
     ]
     private static let switches: Set = [
         "read-only", "no-passthrough", "io-uring", "no-io-uring", "no-latency-limit", "no-supervision",

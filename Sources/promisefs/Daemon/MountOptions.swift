@@ -24,6 +24,11 @@ struct DomainOptions: ParsableArguments {
     var uploadDelay: TimeSpan?
     @Option(
         name: .long,
+        help: ArgumentHelp(
+            "How long what is removed can come back, e.g. 7d; off: not at all. (default: 30d)", valueName: "duration"))
+    var trash: RemovedAge?
+    @Option(
+        name: .long,
         help: ArgumentHelp("Time between two looks at a provider that pushes no changes. (default: 30s)", valueName: "duration"))
     var pollInterval: TimeSpan?
     @Option(
@@ -104,6 +109,7 @@ struct DomainOptions: ParsableArguments {
     func apply(to configuration: inout DomainConfiguration) {
         configuration.cacheLimit = cacheLimit?.bytes
         if let uploadDelay { configuration.uploadDelay = uploadDelay.duration }
+        if let trash { configuration.removedAge = trash.duration }
         if let pollInterval { configuration.pollInterval = pollInterval.duration }
         if let requestDeadline { configuration.requestDeadline = requestDeadline.duration }
         configuration.hydrationRules = hydrationRule.map(\.rule)
@@ -128,6 +134,7 @@ struct DomainOptions: ParsableArguments {
         var result: [String] = []
         if let cacheLimit { result += ["--cache-limit", "\(cacheLimit.bytes)"] }
         if let uploadDelay { result += ["--upload-delay", TimeSpan.argument(uploadDelay.duration)] }
+        if let trash { result += ["--trash", trash.argument] }
         if let pollInterval { result += ["--poll-interval", TimeSpan.argument(pollInterval.duration)] }
         if let requestDeadline { result += ["--request-deadline", TimeSpan.argument(requestDeadline.duration)] }
         for rule in hydrationRule { result += ["--hydration-rule", rule.text] }

@@ -41,7 +41,7 @@ struct ConfigurationFile: Sendable, Equatable {
         "upload-delay": ("--upload-delay", .value), "poll-interval": ("--poll-interval", .value),
         "request-deadline": ("--request-deadline", .value), "coordination": ("--coordination", .value),
         "certificate": ("--certificate", .value), "values-limit": ("--values-limit", .value),
-        "values-keys": ("--values-keys", .value),
+        "values-keys": ("--values-keys", .value), "trash": ("--trash", .value),
         "read-only": ("--read-only", .switched), "no-passthrough": ("--no-passthrough", .switched),
         "io-uring": ("--io-uring", .switched), "no-io-uring": ("--no-io-uring", .switched),
         "no-supervision": ("--no-supervision", .switched),

@@ -253,6 +253,14 @@ class Domain(Coordination):
     def revoke_link(self, link):
         """By the `id` of a link."""
         return self._call("DELETE", "links/" + urllib.parse.quote(link, safe=""))
+    def trash(self, path=None):
+        """What was removed on the mount and can come back, the newest first."""
+        return self._call("GET", "trash" + ("" if path is None else "?path=" + _wire(path)))["items"]
+
+    def restore(self, paths, to=None):
+        """Brings back what was removed at these paths; `to`: into this folder, under a free name."""
+        body = {"paths": [_wire(path) for path in paths]}
+        return self._call("POST", "trash/restore", body if to is None else body | {"to": _wire(to)})
 
     def evict(self, paths):
         return self._call("POST", "items/evict", {"paths": [_wire(path) for path in paths]})

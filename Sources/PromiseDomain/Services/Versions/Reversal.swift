@@ -95,18 +95,38 @@ package struct Reversal: Sendable {
 
     // MARK: What was given up
 
-    package func versions(at path: [FileName]) -> [ItemVersion] {
-        engine.givenUp.all().filter { $0.path == path }.reversed().map { file in
+    /// The newest first, with what other files have replaced at this path.
+    package func versions(at path: [FileName]) throws(Failure) -> [ItemVersion] {
+        let givenUp = engine.givenUp.all().filter { $0.path == path }.map { file in
             ItemVersion(
                 kind: .earlier, node: nil, path: path, version: nil, size: file.size, modificationTime: file.modificationTime,
                 isLocal: true, earlierIdentifier: file.name)
         }
+        let replaced = try replaced(at: path).map { item in
+            ItemVersion(
+                kind: .earlier, node: nil, path: path, version: item.version, size: item.size,
+                modificationTime: item.modificationTime, isLocal: true, earlierIdentifier: Reversal.name(of: item))
+        }
+        return (givenUp + replaced).sorted { ($0.earlierIdentifier ?? "") > ($1.earlierIdentifier ?? "") }
     }
 
     /// The bytes of one of them as a file at `place`; false when it is none.
     func take(_ identifier: String, of path: [FileName], to place: [UInt8]) throws(Failure) -> Bool {
-        guard let file = engine.givenUp.find(identifier, of: path) else { return false }
-        try engine.givenUp.link(file, to: place)
+        if let file = engine.givenUp.find(identifier, of: path) {
+            try engine.givenUp.link(file, to: place)
+            return true
+        }
+        guard let item = try replaced(at: path).first(where: { Reversal.name(of: $0) == identifier }) else { return false }
+        try engine.givenUp.link(item.node, item.generation, to: place)
         return true
     }
+
+    private func replaced(at path: [FileName]) throws(Failure) -> [RemovedItem] {
+        try index.read { transaction throws(Failure) in
+            try RemovedRows.all(below: path, transaction).filter { $0.isReplaced && $0.path == path }
+        }
+    }
+
+    /// As those of what was given up: it sorts by time.
+    private static func name(of item: RemovedItem) -> String { "given-up-\(item.removalTime.rawValue)-\(item.node.rawValue)" }
 }

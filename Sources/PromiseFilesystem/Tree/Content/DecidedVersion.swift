@@ -19,7 +19,7 @@ extension Node {
 extension Transaction {
     /// What is written to a file that has lost its name to a decision gets a name again at the last close.
     func keepWrites(
-        to removed: FileSystem.Removed?, under entry: Entry, of document: ItemIdentifier?
+        to removed: Removed?, under entry: Entry, of document: ItemIdentifier?
     ) throws(Failure) {
         guard let removed, !removed.isDeleted, removed.node.kind == .file else { return }
         try setDisplaced(

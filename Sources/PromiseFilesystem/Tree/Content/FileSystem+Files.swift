@@ -122,6 +122,7 @@ extension FileSystem {
                 guard var node = try transaction.node(id) else { return nil }
                 node.isOpenForWriting = true
                 try transaction.update(node)
+                removedRoom.noteWriter(transaction)
                 return node
             }
         }
@@ -210,8 +211,7 @@ extension FileSystem {
                 guard let node = try transaction.node(id), node.linkCount == 0, !opens.isOpen(id) else { return nil }
                 resurfaced = try resurface(node, transaction)
                 if resurfaced != nil { return nil }
-                try transaction.delete(id)
-                return Removed(node: node, isDeleted: true)
+                return try trash.delete(node, transaction)
             }
             finish(removed)
             if let resurfaced { tell(of: resurfaced) }

@@ -186,6 +186,7 @@ extension FileSystem {
                     id: .root, kind: .file, mode: permissions, owner: caller.user, group: caller.group, time: clock.now(),
                     content: .whole)
                 fresh.isOpenForWriting = isOpen
+                if isOpen { removedRoom.noteWriter(transaction) }
                 spare = spares.take()
                 var node = try enter(fresh, name, in: folder, as: spare, caller, transaction)
                 if let spare { file = spare.file } else { file = try makeContent(of: &node, transaction) }
@@ -307,6 +308,7 @@ extension FileSystem {
                     throw Failure(.notFound, "the file was removed")
                 }
                 if node.kind == .folder { throw Failure(.notPermitted, "a folder has one name only") }
+                try trash.forget(node, transaction)
                 if node.linkCount >= 65_000 { throw Failure(.tooManyLinks, "the file has 65,000 names already") }
                 if try transaction.entry(in: parent, named: name) != nil { throw Failure(.exists, "the name is taken") }
                 let isExcluded = try exclusion.covers(name, node.kind, in: parent, of: id, transaction)

@@ -9,13 +9,6 @@ import Synchronization
 // Removing and renaming names.
 
 extension FileSystem {
-    /// What is left to do after a transaction that took a node's last name.
-    struct Removed {
-        var node: Node
-        /// No program has it open: its row is gone already.
-        var isDeleted: Bool
-    }
-
     package func unlink(_ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>) -> ParkedRequest? {
         if let answer = echoed(removing: name, in: parent, by: caller) {
             reply(answer)
@@ -36,7 +29,7 @@ extension FileSystem {
                     throw Failure(.notFound, "there is no such name")
                 }
                 if node.kind == .folder { throw Failure(.isFolder, "it is a folder") }
-                removed = try remove(entry, node, transaction)
+                removed = try trash.remove(entry, node, transaction)
                 try touch(folder, transaction)
                 return true
             }
@@ -76,7 +69,7 @@ extension FileSystem {
                     return false
                 }
                 if try transaction.hasChildren(node.id) { throw Failure(.notEmpty, "the folder is not empty") }
-                removed = try remove(entry, node, transaction)
+                removed = try trash.remove(entry, node, transaction)
                 try touch(folder, subfolders: -1, transaction)
                 return true
             }
@@ -137,16 +130,5 @@ extension FileSystem {
         return Removed(node: node, isDeleted: true)
     }
 
-    /// After the commit: content goes, and the kernel's references to the node are answered from memory.
-    func finish(_ removed: Removed?) {
-        guard let removed, removed.isDeleted else { return }
-        let node = removed.node
-        references.withLock { references in
-            if references.lookups[node.id] != nil { references.ghosts[node.id] = node }
-        }
-        guard node.kind == .file else { return }
-        engine.hydrator.discard(node.id, because: Failure(.stale, "the file was removed"))
-        guard node.content != .absent else { return }
-        engine.remover.remove(node.id, node.generation)
-    }
+    func finish(_ removed: Removed?) { removed?.finish(in: self) }
 }

@@ -132,10 +132,14 @@ extension FileSystem {
             throw Failure(.notFolder, "the new name is not a folder")
         }
         if isSafeSave(renaming, target, targetNode) {
-            return try putUnder(target, targetNode, renaming.source, renaming.sourceNode, transaction)
+            return try trash.replace(target, targetNode, transaction) { () throws(Failure) in
+                try putUnder(target, targetNode, renaming.source, renaming.sourceNode, transaction)
+            }
         }
         try exclusion.handOn(from: target, to: renaming.source, renaming.sourceNode.kind, transaction)
-        let removed = try remove(target, targetNode, transaction)
+        let removed = try trash.replace(target, targetNode, transaction) { () throws(Failure) in
+            try remove(target, targetNode, transaction)
+        }
         try move(renaming, transaction)
         return removed
     }

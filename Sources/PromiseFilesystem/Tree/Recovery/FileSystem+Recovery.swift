@@ -17,6 +17,7 @@ extension FileSystem {
         // What the kernel has open through the daemon before is looked at in `resumeOpenFiles`.
         for node in nameless where !opens.isOpen(node.id) { try deleteNameless(node) }
         if hasPowerFailed {
+            try trash.forgetTorn()
             try PowerCutRecovery(
                 index: index, content: content, remover: engine.remover, clock: clock, logger: logger,
                 hasWriters: { [opens] in opens.hasWriters($0) }
@@ -41,15 +42,13 @@ extension FileSystem {
     /// Unlinked while open; nobody has it open any more. What others took the name of may hold work.
     private func deleteNameless(_ node: Node) throws(Failure) {
         if node.isOpenForWriting { try takeStock(of: node) }
-        let isKept = try index.write { transaction throws(Failure) in
-            guard let current = try transaction.node(node.id) else { return false }
-            if try resurface(current, transaction) != nil { return true }
-            try transaction.delete(node.id)
-            return false
+        let removed: Removed? = try index.write { transaction throws(Failure) in
+            guard let current = try transaction.node(node.id) else { return Removed(node: node, isDeleted: true) }
+            if try resurface(current, transaction) != nil { return nil }
+            return try trash.delete(current, transaction)
         }
-        if isKept {
-            logger.notice("what was written to a file after others replaced or removed it was kept")
-        } else if node.content != .absent { engine.remover.remove(node.id, node.generation) }
+        finish(removed)
+        if removed == nil { logger.notice("what was written to a file after others replaced or removed it was kept") }
     }
 
     /// The kernel may have written without the index being told: the content file says so.

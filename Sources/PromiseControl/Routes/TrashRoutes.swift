@@ -1,0 +1,78 @@
+import Hummingbird
+import PromiseCore
+import PromiseDomain
+import PromiseSystem
+import PromiseWire
+
+/// What was removed and can come back, which is the owner's alone.
+struct TrashRoutes: Sendable {
+    let routes: ControlRoutes
+
+    func add(to router: Router<ControlRequestContext>) {
+        router.get("v1/trash") { request, _ in try await list(request) }
+        router.post("v1/trash/restore") { request, _ in try await restore(request) }
+        router.post("v1/trash/empty") { request, _ in try await empty(request) }
+    }
+
+    /// An application has other paths, and what others have removed is none of its business.
+    private func removed() throws(Failure) -> RemovedItems {
+        guard !(routes.service is ApplicationService) else {
+            throw Failure(.refused, "the trash is the owner's alone")
+        }
+        guard let removed = routes.service.documents?.removed else {
+            throw Failure(.notSupported, "nothing can be removed here")
+        }
+        return removed
+    }
+
+    private func list(_ request: Request) async throws -> Response {
+        let removed = try removed()
+        let path = try names(ofWirePath: routes.queryValue("path", of: request) ?? "")
+        let items = try await routes.blocking.run { () throws(Failure) in
+            try removed.list(below: path)
+        }
+        return jsonResponse(TrashDocument(items: items.map { TrashItemDocument($0) }))
+    }
+
+    private func restore(_ request: Request) async throws -> Response {
+        let removed = try removed()
+        let document = try await routes.decode(RestoreRequest.self, from: request)
+        let folder = try document.to.map { text throws(Failure) in try names(ofWirePath: text) }
+        var result = RestoreDocument(restored: 0, places: [], failures: [])
+        for path in try await routes.itemPaths(ItemsRequest(paths: document.paths)) {
+            do throws(Failure) {
+                let report = try await removed.restore(path, into: folder)
+                result.restored += report.restored
+                if let place = report.place.map({ PathText($0) }) {
+                    result.places.append(
+                        RestoredPlaceDocument(path: place.display, pathBytes: place.bytes))
+                }
+                result.failures += report.failures.map {
+                    ItemFailureDocument(path: $0.path, $0.failure)
+                }
+            } catch {
+                result.failures.append(ItemFailureDocument(path: path, error))
+            }
+        }
+        return jsonResponse(result)
+    }
+
+    private func empty(_ request: Request) async throws -> Response {
+        let removed = try removed()
+        let path = try names(
+            ofWirePath: try await routes.decode(EmptyTrashRequest.self, from: request).path ?? "")
+        let gone = try await routes.blocking.run { () throws(Failure) in
+            try removed.empty(below: path)
+        }
+        return jsonResponse(EmptiedTrashDocument(emptied: gone.count, bytesFreed: gone.byteCount))
+    }
+}
+
+extension TrashItemDocument {
+    init(_ item: RemovedDescription) {
+        let path = PathText(item.path)
+        self.init(
+            path: path.display, pathBytes: path.bytes, kind: item.kind.wireName, size: item.size,
+            modificationTime: item.modificationTime.wireText, removed: item.removalTime.wireText)
+    }
+}

@@ -1,0 +1,201 @@
+import PromiseContent
+import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+import PromiseTestSupport
+import Testing
+
+/// What programs remove stays for a while, and comes back.
+@Suite struct RemovedFilesTests {
+    private func kept(_ domain: SimulatedDomain) throws -> [RemovedItem] {
+        try domain.index.read { transaction throws(Failure) in try RemovedRows.all(transaction) }
+    }
+
+    private func restore(
+        _ item: RemovedItem, as name: String, in domain: SimulatedDomain, _ folder: NodeID = .root
+    ) throws {
+        #expect(try Restoring(domain.filesystem).restore(item, as: FileName(name)!, in: folder))
+    }
+
+    /// Index and content files agree, and the start removes nothing that is kept.
+    private func expectSound(_ domain: SimulatedDomain) throws {
+        domain.engine.remover.flush()
+        #expect(try domain.index.verify() == [])
+        var verification = domain.filesystem.verifyContent(repair: false)
+        #expect(try verification.run().problems == [])
+        #expect(try domain.filesystem.removeRubbish() == 0)
+    }
+
+    @Test func aDocumentThatWasRemovedComesBackAsItWas() async throws {
+        let domain = try SimulatedDomain(removedAge: .seconds(3600))
+        try await domain.run {
+            try await domain.makeFolder(["folder"])
+            try await domain.write("text", to: ["folder", "file"])
+            try await domain.setAttribute("user.colour", of: ["folder", "file"], to: "red")
+            try await domain.expectBothSidesTheSame("before")
+            let before = try await domain.node(at: ["folder", "file"])
+            try await domain.remove(["folder"])
+            try await domain.expectBothSidesTheSame("removed")
+            let items = try kept(domain)
+            #expect(items.map { $0.path.map(\.display) } == [["folder"], ["folder", "file"]])
+            try expectSound(domain)
+            try restore(items[0], as: "folder", in: domain)
+            try restore(
+                items[1], as: "file", in: domain, try await domain.node(at: ["folder"]).node)
+            try await domain.expectBothSidesTheSame("restored")
+            #expect(try await domain.tree() == ["folder/", "folder/file=text"])
+            let after = try await domain.node(at: ["folder", "file"])
+            #expect(
+                after.modificationTime == before.modificationTime
+                    && after.permissions == before.permissions)
+            let colour = try domain.index.read { transaction throws(Failure) in
+                try transaction.attribute(Array("user.colour".utf8), of: after.node)
+            }
+            #expect(colour == Array("red".utf8))
+            #expect(try kept(domain).isEmpty)
+            try expectSound(domain)
+            // The program's own open has nothing to do with what it was before.
+            try await domain.write("other", to: ["folder", "file"])
+            try await domain.expectBothSidesTheSame("written")
+        }
+    }
+
+    /// It never replaces what is there, and what was not done leaves no mark.
+    @Test func whatComesBackReplacesNothing() async throws {
+        let domain = try SimulatedDomain(removedAge: .seconds(3600))
+        try await domain.run {
+            try await domain.write("old", to: ["file"])
+            try await domain.expectBothSidesTheSame("before")
+            try await domain.remove(["file"])
+            try await domain.write("new", to: ["file"])
+            let item = try #require(try kept(domain).first)
+            #expect(throws: Failure.self) {
+                try Restoring(domain.filesystem).restore(item, as: FileName("file")!, in: .root)
+            }
+            try expectSound(domain)
+            try restore(item, as: "other", in: domain)
+            #expect(throws: Failure.self) {
+                try Restoring(domain.filesystem).restore(item, as: FileName("third")!, in: .root)
+            }
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree() == ["file=new", "other=old"])
+            try expectSound(domain)
+        }
+    }
+
+    @Test func whatIsMadeAndRemovedAtOnceOrStaysHereIsNotKept() async throws {
+        let domain = try SimulatedDomain(uploadDelay: .seconds(3600), removedAge: .seconds(3600))
+        try await domain.run {
+            try await domain.write("draft", to: ["draft"])
+            try await domain.write("backup", to: ["letter~"])
+            try await domain.makeFolder(["folder"])
+            for name in ["draft", "letter~", "folder"] { try await domain.remove([name]) }
+            #expect(try kept(domain).isEmpty)
+        }
+    }
+
+    @Test func onlyTheLastNameThatGoesKeepsAFile() async throws {
+        let domain = try SimulatedDomain(removedAge: .seconds(3600))
+        try await domain.run {
+            try await domain.write("text", to: ["one"])
+            try await domain.expectBothSidesTheSame("before")
+            try await domain.addName(["two"], to: ["one"])
+            try await domain.remove(["one"])
+            #expect(try kept(domain).isEmpty)
+            try await domain.expectBothSidesTheSame("one name")
+            try await domain.remove(["two"])
+            #expect(try kept(domain).map { $0.path.map(\.display) } == [["two"]])
+            try expectSound(domain)
+        }
+    }
+
+    /// What is written until the last close belongs to it.
+    @Test(arguments: [false, true]) func aFileThatIsOpenWhenItIsRemovedIsKeptAsItIsInTheEnd(
+        isKilled: Bool
+    ) async throws {
+        let domain = try SimulatedDomain(removedAge: .seconds(3600))
+        try await domain.run {
+            try await domain.write("start", to: ["file"])
+            try await domain.expectBothSidesTheSame("before")
+            let file = try await domain.open(["file"])
+            try await domain.remove(["file"])
+            try await domain.write("much more", to: file)
+            let item = try #require(try kept(domain).first)
+            #expect(throws: Failure.self, "it is open") {
+                try Restoring(domain.filesystem).restore(item, as: FileName("file")!, in: .root)
+            }
+            if isKilled { return }
+            domain.close(file)
+            let settled = try #require(try kept(domain).first)
+            #expect(settled.size == 9)
+            try expectSound(domain)
+            try restore(settled, as: "file", in: domain)
+            #expect(try await domain.tree() == ["file=much more"])
+        }
+        guard isKilled else { return }
+        let next = try SimulatedDomain(after: domain, removedAge: .seconds(3600))
+        try await next.run {
+            try expectSound(next)
+            try restore(try #require(try kept(next).first), as: "file", in: next)
+            #expect(try await next.tree() == ["file=much more"])
+        }
+    }
+
+    /// > What is kept costs a row
+    @Test func whatIsKeptGivesWayTheOldestFirstAndIsGoneThen() async throws {
+        let domain = try SimulatedDomain(removedAge: .seconds(3600))
+        try await domain.run {
+            for name in ["a", "b", "c"] { try await domain.write(name, to: [name]) }
+            try await domain.expectBothSidesTheSame("before")
+            for name in ["a", "b", "c"] { try await domain.remove([name]) }
+            let items = try kept(domain)
+            #expect(items.count == 3 && items.allSatisfy { $0.localBytes > 0 })
+            #expect(try domain.engine.dropRemoved(atLeast: 1) == items[2].localBytes)
+            #expect(try kept(domain).map { $0.path[0].display } == ["c", "b"])
+            domain.engine.remover.flush()
+            #expect(
+                try domain.content.status(items[2].node, items[2].generation) == nil,
+                "its room is free")
+            #expect(try domain.content.status(items[1].node, items[1].generation) != nil)
+            #expect(throws: Failure.self) {
+                try Restoring(domain.filesystem).restore(items[2], as: FileName("a")!, in: .root)
+            }
+            try domain.engine.dropRemoved(before: items[0].removalTime)
+            #expect(try kept(domain).map { $0.path[0].display } == ["c"])
+            try expectSound(domain)
+        }
+        // Without the trash what was kept goes.
+        let next = try SimulatedDomain(after: domain)
+        try await next.run {
+            try next.engine.dropOldRemoved()
+            #expect(try kept(next).isEmpty)
+            try expectSound(next)
+        }
+    }
+
+    /// Its content may be torn, and nobody has another copy to compare it with.
+    @Test func whatWasNotOnTheDiskIsNotTrustedAfterAPowerCut() async throws {
+        let domain = try SimulatedDomain(removedAge: .seconds(3600))
+        try await domain.run {
+            for name in ["synced", "torn"] { try await domain.write(name, to: [name]) }
+            try await domain.expectBothSidesTheSame("before")
+            let synced = try await domain.node(at: ["synced"]).node
+            // As fsync notes it.
+            try domain.index.write { transaction throws(Failure) in
+                guard var node = try transaction.node(synced) else { return }
+                node.durability = .whole
+                try transaction.update(node)
+            }
+            for name in ["synced", "torn"] { try await domain.remove([name]) }
+            #expect(try kept(domain).count == 2)
+        }
+        let next = try SimulatedDomain(after: domain, removedAge: .seconds(3600))
+        try next.filesystem.recover(isUnclean: true, hasPowerFailed: true)
+        try await next.run {
+            #expect(try kept(next).map { $0.path[0].display } == ["synced"])
+            try expectSound(next)
+        }
+    }
+}
