@@ -19,7 +19,7 @@ extension SyncEngine {
         let space = content.space()
         let reserve = max(
             UInt64(Double(space.total) * SyncEngine.freeShareMin), SyncEngine.removedReserve)
-        return min(space.free - min(space.free, reserve), configuration.cacheLimit ?? .max)
+        return min(space.free - min(space.free, reserve), cacheLimit ?? .max)
     }
 
     /// What was removed first goes for good, until so many bytes have gone, or nothing is left.
