@@ -50,4 +50,38 @@ import Testing
             #expect(try transaction.setting("root.identifier") == "ba0075004afb4586")
         }
     }
+
+    /// Before version 10 it was text in settings.
+    @Test func whatWasNotedBeforeTheProviderHadItIsStillKnown() throws {
+        let text = try String(contentsOf: Self.place.appendingPathComponent("8.sql"), encoding: .utf8)
+        do {
+            let database = try DatabaseQueue(path: String(decoding: folder.database, as: UTF8.self))
+            try database.write { database in
+                try database.execute(sql: text)
+                for (key, value) in [
+                    ("noted.41", "item"), ("noted.42", ""), ("noted.43", ""), ("noted-at.1.656469746564", "43"),
+                    // The entry that is called `edited` now, made at 1795662681767654012.
+                    ("noted-left.43", "1.1795662681000000000.file.656469746564 damaged.word"), ("noted.", "damaged"),
+                ] {
+                    try database.execute(sql: "INSERT INTO setting VALUES (?1, ?2)", arguments: [key, value])
+                }
+            }
+            try database.close()
+        }
+        let index = try folder.open()
+        defer { index.close() }
+        try index.read { transaction throws(Failure) in
+            #expect(try NotedName.identifier(of: EntryID(41), transaction) == ItemIdentifier("item"))
+            #expect(try NotedName.identifier(of: EntryID(42), transaction) == nil)
+            #expect(try NotedName.heir(of: EntryID(43), transaction)?.name == name("edited"))
+            #expect(try transaction.setting("noted.41") == nil)
+        }
+        try index.write { transaction throws(Failure) in
+            guard var edited = try transaction.entry(in: .root, named: name("edited")) else { return }
+            edited.identifier = ItemIdentifier("sent")
+            try transaction.update(edited)
+            #expect(try NotedName.identifier(of: EntryID(43), transaction) == ItemIdentifier("sent"))
+            #expect(try NotedName.identifier(of: EntryID(42), transaction) == nil)
+        }
+    }
 }

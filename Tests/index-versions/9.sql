@@ -1,4 +1,4 @@
--- An index as schema 8 had it: three files, a folder and a link, of which one file is here and one is new.
+-- An index as schema 9 had it: three files, a folder and a link, of which one file is here and one is new.
 CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
 CREATE TABLE node ( id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, content INTEGER NOT NULL, pin INTEGER NOT NULL, is_open_for_writing INTEGER NOT NULL, is_populated INTEGER NOT NULL, is_durable INTEGER NOT NULL, mode INTEGER NOT NULL, owner INTEGER NOT NULL, owner_group INTEGER NOT NULL, size INTEGER NOT NULL, local_bytes INTEGER NOT NULL, access_time INTEGER NOT NULL, modification_time INTEGER NOT NULL, change_time INTEGER NOT NULL, birth_time INTEGER NOT NULL, last_use INTEGER NOT NULL, link_count INTEGER NOT NULL, device INTEGER NOT NULL, generation INTEGER NOT NULL, edits INTEGER NOT NULL, version TEXT, target BLOB , is_as_synced INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX node_local ON node (last_use, id, content, pin, is_open_for_writing, is_durable) WHERE kind = 0 AND (content <> 0 OR is_open_for_writing = 1);

@@ -92,6 +92,10 @@ enum Schema {
         migrator.registerMigration("9 what was removed") { database in
             try database.execute(literal: SQL(sql: removedItems))
         }
+        migrator.registerMigration("10 noted names") { database in
+            try database.execute(literal: SQL(sql: notedNames))
+            try migrateNoted(database)
+        }
         return migrator
     }
 
@@ -103,6 +107,7 @@ enum Schema {
         "pending_identifier", "pending_due", "pending_failing", "change", "setting", "name_search", "sent", "sent_item",
         "sent_place", "sent_entry", "displaced", "fingerprint", "hole", "access_grant",
         "removed", "removed_file",
+        "noted", "noted_left", "noted_left_place",
     ]
 
     /// Each index costs a page in every commit that touches it, so one partial index (`node_local`) serves every
@@ -280,6 +285,23 @@ enum Schema {
             attributes BLOB
         );
         CREATE INDEX removed_file ON removed (node) WHERE kind = 0;
+        """
+
+    /// What was noted before the provider had it, and what the provider calls it since; and the places that it left before.
+    private static let notedNames = """
+        CREATE TABLE noted (
+            entry INTEGER PRIMARY KEY,
+            identifier TEXT
+        );
+        CREATE TABLE noted_left (
+            entry INTEGER NOT NULL,
+            parent INTEGER NOT NULL,
+            name BLOB NOT NULL,
+            kind INTEGER NOT NULL,
+            time INTEGER NOT NULL,
+            PRIMARY KEY (entry, parent, name)
+        ) WITHOUT ROWID;
+        CREATE INDEX noted_left_place ON noted_left (parent, name);
         """
 
     /// What the provider was told and has not answered; nodes that the provider's changes took from their names while a program

@@ -5,28 +5,29 @@ package import PromiseCore
 /// the provider calls it is kept from when it does. And when a program saves it by removing or
 /// renaming it first, what is made in its place is the document.
 package enum NotedName {
-    /// No item is called so.
-    private static let unsent = ""
-
-    private static func setting(of entry: EntryID) -> String { "noted.\(entry)" }
-    private static func leftSetting(of entry: EntryID) -> String { "noted-left.\(entry)" }
-    private static func heirSetting(at parent: NodeID, _ name: FileName) -> String {
-        "noted-at.\(parent).\(PathDigits.text(name.bytes))"
-    }
+    /// Of each the latest places that it left are kept.
+    private static let placesMax = 2
 
     package static func noteUnsent(
         _ entry: EntryID, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        let name = setting(of: entry)
-        if try transaction.setting(name) == nil { try transaction.setSetting(name, unsent) }
+        try transaction.store.change("INSERT OR IGNORE INTO noted VALUES (?1, NULL)", .id(entry))
     }
 
     /// Nil before the provider has it, and of what was never noted so.
     package static func identifier(
         of entry: EntryID, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemIdentifier? {
-        let text = try transaction.setting(setting(of: entry))
-        return text == unsent ? nil : text.map { ItemIdentifier($0) }
+        try transaction.connection.first("SELECT identifier FROM noted WHERE entry = ?1", .id(entry)) {
+            $0.identifier(0)
+        }.flatMap { $0 }
+    }
+
+    private static func isUnsent(
+        _ entry: EntryID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        try transaction.connection.exists(
+            "SELECT 1 FROM noted WHERE entry = ?1 AND identifier IS NULL", .id(entry))
     }
 
     /// An entry that the provider does not have leaves its place.
@@ -34,14 +35,18 @@ package enum NotedName {
         _ entry: Entry, _ kind: NodeKind, at now: Timestamp, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard entry.identifier == nil, kind == .file || kind == .link,
-            try transaction.setting(setting(of: entry.id)) == unsent
+            try isUnsent(entry.id, transaction)
         else { return }
-        let places = try leftPlaces(of: entry.id, transaction)
-        let latest = LeftPlace(parent: entry.parent, name: entry.name, kind: kind, time: now)
-        let kept = [latest] + places.filter { $0.parent != entry.parent || $0.name != entry.name }
-        let text = kept.prefix(LeftPlace.countMax).map(\.text).joined(separator: " ")
-        try transaction.setSetting(leftSetting(of: entry.id), text)
-        try transaction.setSetting(heirSetting(at: entry.parent, entry.name), "\(entry.id)")
+        try transaction.store.change(
+            """
+            INSERT INTO noted_left VALUES (?1, ?2, ?3, ?4, ?5)
+            ON CONFLICT DO UPDATE SET kind = excluded.kind, time = excluded.time
+            """, .id(entry.id), .id(entry.parent), .name(entry.name), .count(kind.rawValue), .time(now))
+        for place in try leftPlaces(of: entry.id, transaction).dropFirst(placesMax) {
+            try transaction.store.change(
+                "DELETE FROM noted_left WHERE entry = ?1 AND parent = ?2 AND name = ?3", .id(entry.id),
+                .id(place.parent), .name(place.name))
+        }
     }
 
     /// What is the document now that one with this name was, which has gone or is a backup.
@@ -64,37 +69,50 @@ package enum NotedName {
         return node.kind == place.kind && place.isOfOneSave(node.birthTime)
     }
 
+    /// The latest first.
     private static func leftPlaces(
         of entry: EntryID, _ transaction: borrowing Transaction
     ) throws(Failure) -> [LeftPlace] {
-        let text = try transaction.setting(leftSetting(of: entry)) ?? ""
-        return text.split(separator: " ").compactMap { LeftPlace($0) }
+        try transaction.connection.all(
+            "SELECT * FROM noted_left WHERE entry = ?1 ORDER BY time DESC", .id(entry)
+        ) { row in
+            LeftPlace(
+                parent: row.node(1), name: row.name(2),
+                kind: NodeKind(rawValue: Int(row.integer(3))) ?? .file, time: row.time(4))
+        }
     }
 
     /// It has another identifier than before.
     static func take(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
         guard let identifier = entry.identifier else { return }
-        let name = setting(of: entry.id)
-        if try transaction.setting(name) != nil {
-            try transaction.setSetting(name, identifier.rawValue)
+        try name(entry.id, identifier, transaction)
+        let former = try transaction.connection.all(
+            "SELECT entry FROM noted_left WHERE parent = ?1 AND name = ?2", .id(entry.parent),
+            .name(entry.name)
+        ) { $0.entry(0) }
+        for former in former where former != entry.id {
+            guard try heir(of: former, transaction)?.id == entry.id, try isUnsent(former, transaction)
+            else { continue }
+            // Under another name it is the item until that goes.
+            if let other = try transaction.entry(former), !other.isExcluded { continue }
+            try name(former, identifier, transaction)
         }
-        let heirs = heirSetting(at: entry.parent, entry.name)
-        guard let number = try transaction.setting(heirs).flatMap({ Int64($0) }) else { return }
-        try transaction.setSetting(heirs, nil)
-        let former = EntryID(number)
-        guard former != entry.id, try heir(of: former, transaction)?.id == entry.id,
-            try transaction.setting(setting(of: former)) == unsent
+    }
+
+    /// Nothing happens to what was not noted. What has an identifier is found by that alone.
+    private static func name(
+        _ entry: EntryID, _ identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard try transaction.connection.exists("SELECT 1 FROM noted WHERE entry = ?1", .id(entry))
         else { return }
-        // Under another name it is the item until that goes.
-        if let other = try transaction.entry(former), !other.isExcluded { return }
-        try transaction.setSetting(setting(of: former), identifier.rawValue)
-        try transaction.setSetting(leftSetting(of: former), nil)
+        try transaction.store.change(
+            "UPDATE noted SET identifier = ?2 WHERE entry = ?1", .id(entry), .identifier(identifier))
+        try transaction.store.change("DELETE FROM noted_left WHERE entry = ?1", .id(entry))
     }
 }
 
-/// Where an entry was, in one word.
+/// Where an entry was.
 private struct LeftPlace {
-    static let countMax = 2
     /// For so long what a program does to a document and to its new version is one save of it.
     private static let savingNanoseconds: Int64 = 600_000_000_000
 
@@ -102,25 +120,6 @@ private struct LeftPlace {
     var name: FileName
     var kind: NodeKind
     var time: Timestamp
-
-    init(parent: NodeID, name: FileName, kind: NodeKind, time: Timestamp) {
-        (self.parent, self.name, self.kind, self.time) = (parent, name, kind, time)
-    }
-
-    init?(_ word: Substring) {
-        let parts = word.split(separator: ".")
-        guard parts.count == 4, let parent = UInt64(parts[0]), let time = Int64(parts[1]),
-            let name = FileName(PathDigits.bytes(parts[3]))
-        else { return nil }
-        let kind: NodeKind = parts[2] == "link" ? .link : .file
-        self.init(
-            parent: NodeID(parent), name: name, kind: kind, time: Timestamp(nanoseconds: time))
-    }
-
-    var text: String {
-        "\(parent.rawValue).\(time.rawValue).\(kind == .link ? "link" : "file")."
-            + PathDigits.text(name.bytes)
-    }
 
     /// The new version may have been made a moment before, too.
     func isOfOneSave(_ birth: Timestamp) -> Bool {
