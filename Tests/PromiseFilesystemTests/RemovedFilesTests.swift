@@ -152,7 +152,7 @@ import Testing
             for name in ["a", "b", "c"] { try await domain.remove([name]) }
             let items = try kept(domain)
             #expect(items.count == 3 && items.allSatisfy { $0.localBytes > 0 })
-            #expect(try domain.engine.dropRemoved(atLeast: 1) == items[2].localBytes)
+            #expect(try domain.engine.removed.drop(atLeast: 1) == items[2].localBytes)
             #expect(try kept(domain).map { $0.path[0].display } == ["c", "b"])
             domain.engine.remover.flush()
             #expect(
@@ -162,14 +162,14 @@ import Testing
             #expect(throws: Failure.self) {
                 try Restoring(domain.filesystem).restore(items[2], as: FileName("a")!, in: .root)
             }
-            try domain.engine.dropRemoved(before: items[0].removalTime)
+            try domain.engine.removed.drop(before: items[0].removalTime)
             #expect(try kept(domain).map { $0.path[0].display } == ["c"])
             try expectSound(domain)
         }
         // Without the trash what was kept goes.
         let next = try SimulatedDomain(after: domain)
         try await next.run {
-            try next.engine.dropOldRemoved()
+            try next.engine.removed.dropOld()
             #expect(try kept(next).isEmpty)
             try expectSound(next)
         }

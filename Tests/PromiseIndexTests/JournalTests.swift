@@ -116,6 +116,8 @@ import Testing
         try Index.runAside("DROP TABLE fingerprint", path: copy)
         try Index.runAside("DROP TABLE access_grant", path: copy)
         try Index.runAside("DROP TABLE removed", path: copy)
+        try Index.runAside("DROP TABLE noted", path: copy)
+        try Index.runAside("DROP TABLE noted_left", path: copy)
         try Index.runAside("INSERT INTO setting SELECT 'found', value FROM elsewhere", path: copy)
         let opened = try open(copy)
         #expect(try opened.read { transaction throws(Failure) in try transaction.setting("found") } == "from another version")

@@ -109,7 +109,7 @@ import Testing
     func aProviderThatFallsSilentIsNotOnlineForMinutes() async throws {
         let memory = MemoryProvider()
         let frozen = FrozenProvider(memory: memory)
-        let fixture = try EngineFixture(memory, mediator: frozen)
+        let fixture = try EngineFixture(memory, mediator: frozen, watchPatience: .seconds(5))
         let (clock, outcome) = (SystemClock(), Monitor<Failure.Code?>(nil))
         try await fixture.run {
             #expect(await fixture.eventually { fixture.engine.connection == .online })
@@ -138,7 +138,8 @@ import Testing
     func aGuessAtChangesIsNotTakenForTheServersAnswer() async throws {
         let memory = MemoryProvider()
         let frozen = FrozenProvider(memory: memory, guesses: true)
-        let fixture = try EngineFixture(memory, mediator: frozen, pollInterval: .milliseconds(200))
+        let fixture = try EngineFixture(
+            memory, mediator: frozen, pollInterval: .milliseconds(200), watchPatience: .seconds(5))
         let clock = SystemClock()
         try await fixture.run {
             #expect(await fixture.eventually { fixture.engine.connection == .online })
@@ -158,7 +159,7 @@ import Testing
     func aProviderThatTakesSecondsIsThere() async throws {
         let memory = MemoryProvider()
         let frozen = FrozenProvider(memory: memory, delay: .seconds(3))
-        let fixture = try EngineFixture(memory, mediator: frozen)
+        let fixture = try EngineFixture(memory, mediator: frozen, watchPatience: .seconds(20))
         let wasAway = Monitor(false)
         try await fixture.run {
             let watch = Task {

@@ -58,10 +58,11 @@ final class EngineFixture: Sendable {
     let engine: SyncEngine
     let observer = QuietObserver()
 
-    /// `mediator`: what the engine talks to instead of `provider` itself.
+    /// `mediator`: what the engine talks to instead of `provider` itself. `watchPatience`: on a busy machine a test gets no
+    /// processor for seconds, and the provider does not seem to be away.
     init(
         _ provider: MemoryProvider = MemoryProvider(), mediator: (any Provider)? = nil, pollInterval: Duration = .seconds(60),
-        clock: any TimeSource = SystemClock()
+        watchPatience: Duration = .seconds(60), clock: any TimeSource = SystemClock()
     ) throws {
         folder = try TemporaryFolder("sync")
         index = try Index(path: folder.path("index.sqlite"), cacheCountMax: 1_000)
@@ -73,6 +74,7 @@ final class EngineFixture: Sendable {
         var configuration = SyncEngine.Configuration(
             uploadDelay: .milliseconds(5), pollInterval: pollInterval, cacheLimit: nil, hostName: "host")
         configuration.removalDelay = configuration.uploadDelay
+        configuration.watchPatience = watchPatience
         configuration.backoff = Backoff(first: .milliseconds(20), longest: .milliseconds(200))
         var logger = Logger(label: "test")
         logger.logLevel = .critical

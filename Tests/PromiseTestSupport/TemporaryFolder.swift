@@ -1,4 +1,4 @@
-package import Glibc
+import Glibc
 package import PromiseSystem
 
 /// A folder for one test, under `$TMPDIR` or `/tmp`; removed with everything in it at the end of its life.
@@ -23,7 +23,7 @@ package final class TemporaryFolder: Sendable {
     package func path(_ name: [UInt8]) -> [UInt8] { path + [0x2F] + name }
 
     /// Writes a file, replacing what is there in place.
-    package func write(_ bytes: [UInt8], to name: String, mode: mode_t = 0o644) throws(SystemError) {
+    package func write(_ bytes: [UInt8], to name: String, mode: UInt32 = 0o644) throws(SystemError) {
         try writeFile(bytes, to: path(name), mode: mode)
     }
 
@@ -47,7 +47,7 @@ package final class TemporaryFolder: Sendable {
     }
 }
 
-package func writeFile(_ bytes: [UInt8], to path: [UInt8], mode: mode_t = 0o644) throws(SystemError) {
+package func writeFile(_ bytes: [UInt8], to path: [UInt8], mode: UInt32 = 0o644) throws(SystemError) {
     let file = try Descriptor.open(path, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: mode, label: "test.write")
     let result: Result<Void, SystemError> = bytes.withUnsafeBytes { bytes in
         do throws(SystemError) { return .success(try writeFully(file.number, bytes, at: 0, label: "test.write")) } catch {

@@ -105,10 +105,10 @@ extension SyncEngine {
     /// True when there was too little room.
     func evictIfNeeded() -> Bool {
         do throws(Failure) {
-            try dropOldRemoved()
+            try removed.dropOld()
             let excess = try excessBytes()
             // What was removed and given up goes first: nobody has a name for it.
-            var freed = excess > 0 ? try dropRemoved(atLeast: excess) : 0
+            var freed = excess > 0 ? try removed.drop(atLeast: excess) : 0
             if excess > freed { freed += givenUp.makeRoom(for: excess - freed) }
             if excess > freed { _ = try evictLeastRecentlyUsed(atLeast: excess - freed) }
             return excess > 0
@@ -123,7 +123,7 @@ extension SyncEngine {
     /// Blocks; from any thread but those serving the mount.
     func makeRoom(for byteCount: UInt64, besides id: NodeID) -> Bool {
         do throws(Failure) {
-            var freed = try dropRemoved(atLeast: 2 * byteCount)
+            var freed = try removed.drop(atLeast: 2 * byteCount)
             if freed < 2 * byteCount { freed += givenUp.makeRoom(for: 2 * byteCount - freed) }
             if freed < 2 * byteCount { freed += try evictLeastRecentlyUsed(atLeast: 2 * byteCount - freed, besides: id) }
             remover.flush()

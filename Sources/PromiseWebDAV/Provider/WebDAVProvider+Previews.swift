@@ -10,29 +10,28 @@ extension WebDAVProvider {
         of reference: ItemReference, version: ContentVersion, size: Int
     ) async throws(ProviderError) -> [UInt8]? {
         try await acquaintance.complete()
-        guard let source = traits.previews, source != .nowhere, try await has(version, reference.path) else { return nil }
+        guard let source = traits.previews, source != .nowhere, try await file(at: reference.path).isOf(version) else { return nil }
         let what = "a picture of \(shown(reference.path)) cannot be fetched"
         guard let picture = try await previews.picture(reference.path, size: size, from: source, what) else { return nil }
         // The reply does not say of which version it is.
-        return try await has(version, reference.path) ? picture : nil
-    }
-
-    private func has(_ version: ContentVersion, _ path: [FileName]) async throws(ProviderError) -> Bool {
-        WebDAVProvider.version(of: try await file(at: path)) == version
+        return try await file(at: reference.path).isOf(version) ? picture : nil
     }
 
     var previews: ServerPreviews { ServerPreviews(client: client, location: location) }
     private var earlierFiles: EarlierFiles { EarlierFiles(client: client, location: location, pool: pool) }
 
     package func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] {
-        let now = try await resource(at: reference.path)
-        return try await earlierFiles.list(of: now, "the versions of \(shown(reference.path)) cannot be listed")
+        try await earlierFiles.list(of: resource(at: reference.path), "the versions of \(shown(reference.path)) cannot be listed")
     }
 
     package func fetchContents(
         of reference: ItemReference, earlier: EarlierVersion, into sink: any ContentSink
     ) async throws(ProviderError) {
-        let now = try await resource(at: reference.path)
-        try await earlierFiles.fetch(earlier, of: now, into: sink, "a version of \(shown(reference.path)) cannot be fetched")
+        let what = "a version of \(shown(reference.path)) cannot be fetched"
+        try await earlierFiles.fetch(earlier, of: resource(at: reference.path), into: sink, what)
     }
+}
+
+extension ResourceStatus {
+    fileprivate func isOf(_ version: ContentVersion) -> Bool { WebDAVProvider.version(of: self) == version }
 }

@@ -43,7 +43,7 @@ package struct RemovedItems: Sendable {
     private func all(below path: [FileName], withReplaced: Bool = false) throws(Failure)
         -> [RemovedItem]
     {
-        try tree.engine.dropOldRemoved()
+        try tree.engine.removed.dropOld()
         return try tree.index.read { transaction throws(Failure) in
             try RemovedRows.all(below: path, transaction).filter { withReplaced || !$0.isReplaced }
         }
@@ -52,7 +52,7 @@ package struct RemovedItems: Sendable {
     /// For good. Returns how many there were, and how much of the disk they took.
     package func empty(below path: [FileName]) throws(Failure) -> (count: Int, byteCount: UInt64) {
         let items = try all(below: path, withReplaced: true)
-        let count = try tree.engine.drop(items)
+        let count = try tree.engine.removed.drop(items)
         if count > 0 {
             tree.engine.remover.flush()
             try tree.index.shrink()
@@ -171,7 +171,7 @@ package struct RemovedItems: Sendable {
                     )
                 }
                 // What was in it comes back into the one that is there.
-                try tree.engine.drop([item])
+                try tree.engine.removed.drop([item])
                 return
             }
             if try Restoring(tree.filesystem).restore(item, as: name, in: parent) { return }

@@ -47,9 +47,9 @@ final class RemovedRoom: Sendable {
             let kept = try index.read { transaction throws(Failure) in
                 RemovedRows.totals(transaction).bytes
             }
-            let room = engine.roomForRemoved()
+            let room = engine.removed.room()
             if kept > room {
-                _ = try engine.dropRemoved(atLeast: kept - room)
+                _ = try engine.removed.drop(atLeast: kept - room)
                 engine.remover.flush()
             }
             return kept > 0

@@ -54,7 +54,7 @@ package struct Restoring: Sendable {
             size: item.size,
             time: tree.clock.now(), content: item.kind == .file ? .whole : .absent)
         // No draft: should it be removed again at once, it is kept again.
-        fresh.birthTime = fresh.birthTime.advanced(by: .zero - tree.engine.draftAge)
+        fresh.birthTime = fresh.birthTime.advanced(by: .zero - tree.engine.removed.draftAge)
         fresh.target = item.target
         fresh.isPopulated = item.kind == .folder
         let caller = Caller(user: item.owner, group: item.group, process: 0)

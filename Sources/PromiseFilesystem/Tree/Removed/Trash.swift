@@ -58,7 +58,7 @@ struct Trash {
         _ going: inout [(node: NodeID, generation: Generation)],
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard tree.engine.removedAge != nil, isDocument(entry, node),
+        guard tree.engine.removed.age != nil, isDocument(entry, node),
             let folder = try transaction.path(of: entry.parent)
         else { return false }
         var item = RemovedItem(node, at: folder + [entry.name], removed: tree.clock.now())
@@ -88,7 +88,7 @@ struct Trash {
             !tree.exclusion.rules.excludes(entry.name, isFolder: node.kind == .folder)
         else { return false }
         let isSent = node.kind == .file ? node.version != nil : entry.identifier != nil
-        return isSent || tree.clock.now() >= node.birthTime.advanced(by: tree.engine.draftAge)
+        return isSent || tree.clock.now() >= node.birthTime.advanced(by: tree.engine.removed.draftAge)
     }
 
     /// False when it is to go at once.
@@ -96,7 +96,7 @@ struct Trash {
         for byteCount: UInt64, _ going: inout [(node: NodeID, generation: Generation)],
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        let room = tree.engine.roomForRemoved()
+        let room = tree.engine.removed.room()
         guard room > 0, byteCount <= room else { return false }
         func fits() -> Bool {
             let kept = RemovedRows.totals(transaction)
@@ -116,7 +116,7 @@ struct Trash {
         let removed = try tree.index.read { transaction throws(Failure) in
             try RemovedRows.all(transaction)
         }
-        try tree.engine.drop(removed.filter { $0.kind == .file && !$0.isDurable })
+        try tree.engine.removed.drop(removed.filter { $0.kind == .file && !$0.isDurable })
     }
 
     /// A removed file that is still open gets a name: it was not removed.

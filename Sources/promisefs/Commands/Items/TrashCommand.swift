@@ -48,7 +48,7 @@ struct TrashCommand: AsyncParsableCommand {
             var rows: [[String]] = []
             for (mount, inner) in try await scope(path) {
                 do throws(PromiseError) {
-                    let items = try await PromiseClient(mount: mount).trash(below: inner).items
+                    let items = try await Trash(PromiseClient(mount: mount)).list(below: inner).items
                     documents.append(
                         Document(
                             domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint),
@@ -106,7 +106,7 @@ struct TrashCommand: AsyncParsableCommand {
             for (mount, locations) in await Targets.byDomain(paths, &failures) {
                 do throws(PromiseError) {
                     let folder = try await folder(on: mount)
-                    let result = try await PromiseClient(mount: mount).restore(
+                    let result = try await Trash(PromiseClient(mount: mount)).restore(
                         locations.map(\.path), to: folder)
                     documents.append(result)
                     if !output.json {
@@ -154,7 +154,7 @@ struct TrashCommand: AsyncParsableCommand {
             do throws(PromiseError) {
                 let location = try await Targets.location(of: path)
                 let inner = location.path.isEmpty ? nil : location.path
-                let gone = try await PromiseClient(mount: location.mount).emptyTrash(below: inner)
+                let gone = try await Trash(PromiseClient(mount: location.mount)).empty(below: inner)
                 if output.json { return Output.json(gone) }
                 Output.line(
                     "\(counted(gone.emptied, "item")) given up, \(ByteSize.text(gone.bytesFreed)) freed"

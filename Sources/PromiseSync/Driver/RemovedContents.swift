@@ -3,32 +3,37 @@ package import PromiseCore
 package import PromiseIndex
 import PromiseSystem
 
-// What programs have removed, and can have back until its time is over or its room is wanted.
-
 extension SyncEngine {
-    private static let removedPerTransaction = 256
+    package var removed: RemovedContents { RemovedContents(engine: self) }
+}
+
+/// What programs have removed, and can have back until its time is over or its room is wanted.
+package struct RemovedContents: Sendable {
+    let engine: SyncEngine
+
+    private static let perTransaction = 256
 
     /// While less is free on the disk, besides the share that the engine keeps free itself, nothing
     /// is kept: whoever removes something there wants the room.
-    private static let removedReserve: UInt64 = 64 << 20
+    private static let reserveMin: UInt64 = 64 << 20
 
     /// How much of what was removed may stay on the disk: no more than is free besides, nor than
     /// the cache may have.
-    package func roomForRemoved() -> UInt64 {
-        if content.isShortOfFiles { return 0 }
-        let space = content.space()
+    package func room() -> UInt64 {
+        if engine.content.isShortOfFiles { return 0 }
+        let space = engine.content.space()
         let reserve = max(
-            UInt64(Double(space.total) * SyncEngine.freeShareMin), SyncEngine.removedReserve)
-        return min(space.free - min(space.free, reserve), cacheLimit ?? .max)
+            UInt64(Double(space.total) * SyncEngine.freeShareMin), RemovedContents.reserveMin)
+        return min(space.free - min(space.free, reserve), engine.cacheLimit ?? .max)
     }
 
     /// What was removed first goes for good, until so many bytes have gone, or nothing is left.
     /// Returns how many.
-    package func dropRemoved(atLeast byteCount: UInt64) throws(Failure) -> UInt64 {
+    package func drop(atLeast byteCount: UInt64) throws(Failure) -> UInt64 {
         var freed: UInt64 = 0
         while freed < byteCount {
-            let oldest = try index.read { transaction throws(Failure) in
-                try RemovedRows.oldest(limit: SyncEngine.removedPerTransaction, transaction)
+            let oldest = try engine.index.read { transaction throws(Failure) in
+                try RemovedRows.oldest(limit: RemovedContents.perTransaction, transaction)
             }
             if oldest.isEmpty { return freed }
             var chosen: [RemovedItem] = []
@@ -47,9 +52,9 @@ extension SyncEngine {
         var count = 0
         var rest = items[...]
         while !rest.isEmpty {
-            let part = rest.prefix(SyncEngine.removedPerTransaction)
+            let part = rest.prefix(RemovedContents.perTransaction)
             rest = rest.dropFirst(part.count)
-            let gone = try index.writeFreeing { transaction throws(Failure) in
+            let gone = try engine.index.writeFreeing { transaction throws(Failure) in
                 var (files, number): ([(node: NodeID, generation: Generation)], Int) = ([], 0)
                 for item in part {
                     guard let known = try RemovedRows.item(item.id, transaction),
@@ -61,16 +66,16 @@ extension SyncEngine {
                 return (files, number)
             }
             count += gone.1
-            for file in gone.0 { remover.remove(file.node, file.generation) }
+            for file in gone.0 { engine.remover.remove(file.node, file.generation) }
         }
         return count
     }
 
     /// What was removed longer ago than that goes for good.
-    package func dropRemoved(before time: Timestamp) throws(Failure) {
+    package func drop(before time: Timestamp) throws(Failure) {
         while true {
-            let oldest = try index.read { transaction throws(Failure) in
-                try RemovedRows.oldest(limit: SyncEngine.removedPerTransaction, transaction)
+            let oldest = try engine.index.read { transaction throws(Failure) in
+                try RemovedRows.oldest(limit: RemovedContents.perTransaction, transaction)
             }
             let old = oldest.prefix { $0.removalTime < time }
             if old.isEmpty { return }
@@ -79,19 +84,19 @@ extension SyncEngine {
     }
 
     /// How long what programs remove can come back; nil: it cannot.
-    package var removedAge: Duration? { configuration.removedAge }
+    package var age: Duration? { engine.configuration.removedAge }
 
     /// Not sooner after it was made can what a program makes be kept when it is removed again.
-    package var draftAge: Duration { max(configuration.removalDelay, SyncEngine.draftAgeMin) }
+    package var draftAge: Duration { max(engine.configuration.removalDelay, RemovedContents.draftAgeMin) }
     private static let draftAgeMin = Duration.seconds(2)
 
     /// Of a look for room, and before somebody looks at them.
-    package func dropOldRemoved() throws(Failure) {
-        guard let age = configuration.removedAge else {
+    package func dropOld() throws(Failure) {
+        guard let age else {
             // It was kept until this start.
-            _ = try dropRemoved(atLeast: .max)
+            _ = try drop(atLeast: .max)
             return
         }
-        try dropRemoved(before: clock.now().advanced(by: .zero - age))
+        try drop(before: engine.clock.now().advanced(by: .zero - age))
     }
 }

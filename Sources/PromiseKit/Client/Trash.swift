@@ -1,12 +1,17 @@
 import NIOCore
 public import PromiseWire
 
-extension PromiseClient {
+/// What was removed on a mount and can come back.
+public struct Trash: Sendable {
+    private let client: PromiseClient
+
+    public init(_ client: PromiseClient) { self.client = client }
+
     /// What was removed on the mount at a path, or below it, and can come back, the newest first.
     /// Paths are bytes from the root of the domain; nil: of all of it.
-    public func trash(below path: [UInt8]? = nil) async throws(PromiseError) -> TrashDocument {
+    public func list(below path: [UInt8]? = nil) async throws(PromiseError) -> TrashDocument {
         let query = path.map { "?path=/" + PercentCoding.encode($0) } ?? ""
-        return try await reply("GET", "trash" + query, deadline: .minutes(2))
+        return try await client.reply("GET", "trash" + query, deadline: .minutes(2))
     }
 
     /// Brings back the newest that was removed at each path, a folder with what was removed with
@@ -16,8 +21,8 @@ extension PromiseClient {
     {
         var sum = RestoreDocument(restored: 0, places: [], failures: [])
         let place = folder.map { "/" + PercentCoding.encode($0) }
-        for part in pieces(of: paths) {
-            let reply: RestoreDocument = try await reply(
+        for part in client.pieces(of: paths) {
+            let reply: RestoreDocument = try await client.reply(
                 "POST", "trash/restore", RestoreRequest(paths: part, to: place),
                 deadline: .hours(24))
             sum.restored += reply.restored
@@ -28,10 +33,10 @@ extension PromiseClient {
     }
 
     /// What was removed there goes for good.
-    public func emptyTrash(below path: [UInt8]? = nil) async throws(PromiseError)
+    public func empty(below path: [UInt8]? = nil) async throws(PromiseError)
         -> EmptiedTrashDocument
     {
         let request = EmptyTrashRequest(path: path.map { "/" + PercentCoding.encode($0) })
-        return try await reply("POST", "trash/empty", request, deadline: .hours(1))
+        return try await client.reply("POST", "trash/empty", request, deadline: .hours(1))
     }
 }
