@@ -127,7 +127,8 @@ import Testing
 
     /// Addresses that a reader can open; everything else is a machine of somebody.
     static let hosts: Set<String> = [
-        "docs.nextcloud.com", "github.com", "swift.org", "www.swift.org", "www.sqlite.org", "sqlite.org", "man7.org", "docs.kernel.org",
+        "docs.nextcloud.com",
+        "github.com", "swift.org", "www.swift.org", "www.sqlite.org", "sqlite.org", "man7.org", "docs.kernel.org",
         "www.kernel.org",
         "www.rfc-editor.org", "www.w3.org", "no-color.org", "json-schema.org", "spec.openapis.org", "localhost", "127.0.0.1",
         "example.com", "nowhere.invalid",

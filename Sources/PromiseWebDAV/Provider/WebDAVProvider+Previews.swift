@@ -10,7 +10,8 @@ extension WebDAVProvider {
         of reference: ItemReference, version: ContentVersion, size: Int
     ) async throws(ProviderError) -> [UInt8]? {
         try await acquaintance.complete()
-        guard let source = traits.previews, source != .nowhere, try await file(at: reference.path).isOf(version) else { return nil }
+        guard let source = traits.previews, source != .nowhere, try await file(at: reference.path).isOf(version)
+        else { return nil }
         let what = "a picture of \(shown(reference.path)) cannot be fetched"
         guard let picture = try await previews.picture(reference.path, size: size, from: source, what) else { return nil }
         // The reply does not say of which version it is.
