@@ -13,13 +13,15 @@ public struct LinkDocument: Codable, Sendable, Hashable {
     /// What it is revoked by; missing: it cannot be.
     public var id: String?
     public var url: String
-    /// From the root of the mount, percent-encoded bytes; missing: it is not known.
+    /// From the root of the mount, for people; missing: it is not known.
     public var path: String?
+    /// The same, percent-encoded bytes.
+    public var pathBytes: String?
     /// When it ends; missing: when it is revoked.
     public var until: String?
 
-    public init(id: String?, url: String, path: String?, until: String?) {
-        (self.id, self.url, self.path, self.until) = (id, url, path, until)
+    public init(id: String?, url: String, path: String?, pathBytes: String?, until: String?) {
+        (self.id, self.url, self.path, self.pathBytes, self.until) = (id, url, path, pathBytes, until)
     }
 }
 

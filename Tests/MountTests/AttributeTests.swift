@@ -210,7 +210,7 @@ extension MountSuites {
                     within 20 '[ "$(kept)" -ge 8000000 ]'
                     "$P" limit "$M" --cache 3M | grep -q 'at most 3.0 MiB'; within 60 '[ "$(kept)" -le \(3 << 20) ]'
                     not "$P" limit "$M" --upload 500k 2> "$T/said"; grep -q 'a rate is for webdav, s3 and rclone' "$T/said"
-                    not "$P" limit "$M" --cache lots 2> /dev/null
+                    not "$P" limit "$M" --cache lots 2> /dev/null; "$P" unmount "$M"
                     """, seconds: 100)
                 try await domain.remount()
                 try await domain.shell(

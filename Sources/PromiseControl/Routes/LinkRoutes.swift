@@ -33,8 +33,10 @@ struct LinkRoutes: Sendable {
     }
 
     private func document(_ link: Sharing.Link) -> LinkDocument {
-        LinkDocument(
-            id: link.identifier, url: link.address, path: link.path.map { PathText($0).bytes }, until: link.end?.wireText)
+        let path = link.path.map { PathText($0) }
+        return LinkDocument(
+            id: link.identifier, url: link.address, path: path?.display, pathBytes: path?.bytes,
+            until: link.end?.wireText)
     }
 
     /// Not for an application, whose paths are not those of the mount.
