@@ -1,3 +1,4 @@
+import FoundationEssentials
 import PromiseExtension
 import PromiseProvider
 import PromiseSystem
@@ -45,7 +46,7 @@ final class RcloneStation: Sendable {
         var random = SystemRandomNumberGenerator()
         let secret = (0..<3).map { _ in String(random.next() as UInt64, radix: 36) }.joined()
         let login = "\(RcloneStation.user):\(secret)"
-        state.withLock { $0 = State(authorization: "Basic \(base64(Array(login.utf8)))") }
+        state.withLock { $0 = State(authorization: "Basic \(Data(login.utf8).base64EncodedString())") }
         let prefixes = RcloneStation.strangers.map { Array("RCLONE_\($0)".utf8) }
         let kept = words.filter { word in
             !prefixes.contains { prefix in word.starts(with: prefix) && !word.starts(with: Array("RCLONE_PASSWORD_".utf8)) }
@@ -66,16 +67,4 @@ final class RcloneStation: Sendable {
             }
         }
     }
-}
-
-/// RFC 4648, section 4.
-func base64(_ bytes: [UInt8]) -> String {
-    let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-    var result: [UInt8] = []
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-        let part = bytes[start..<min(start + 3, bytes.count)]
-        let number = part.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - part.count))
-        for place in 0..<4 { result.append(place <= part.count ? digits[number >> (18 - 6 * place) & 63] : UInt8(ascii: "=")) }
-    }
-    return String(decoding: result, as: UTF8.self)
 }
