@@ -1,3 +1,4 @@
+import CPromiseIndex
 package import PromiseCore
 
 // For tests only.
@@ -13,6 +14,9 @@ extension Index {
             }
         }
     }
+
+    /// Keeps the locks of all indexes in memory, where no other process opens them. Before the first is opened.
+    package static func keepLocksInMemory() { promise_index_keep_locks_in_memory() }
 
     /// Commits what is open; how many transactions were committed since the index was opened.
     package func commitCount() throws(Failure) -> Int {

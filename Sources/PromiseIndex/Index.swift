@@ -53,13 +53,14 @@ package final class Index: Sendable {
     /// `.storeFull`, `.inputOutput`. Opening it again then finds everything as it was.
     package init(
         path: [UInt8], cacheCountMax: Int = 100_000, journalByteCount: Int = Journal.fileByteCount,
+        reserveByteCount: UInt64 = Reserve.byteCount,
         clock: any TimeSource = SystemClock()
     ) throws(Failure) {
         promise_index_configure_sqlite()
         StorageFaults.install()
         let journal = try Journal(path: path, byteCount: journalByteCount)
-        let reserve = Reserve(path: path + Array("-reserve".utf8))
-        let reserveForOpening = Reserve(path: path + Array("-opening".utf8), byteCount: Reserve.byteCountForOpening)
+        let reserve = Reserve(path: path + Array("-reserve".utf8), byteCount: reserveByteCount)
+        let reserveForOpening = Reserve(path: path + Array("-opening".utf8), byteCount: reserveByteCount / 2)
         let reserves = [reserveForOpening, reserve]
         try Reserve.makeRoom(reserves, beside: path)
         let migration = try Reserve.spend(reserves, beside: path) { () throws(Failure) in

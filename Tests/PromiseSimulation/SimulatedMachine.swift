@@ -40,10 +40,10 @@ final class SimulatedMachine: @unchecked Sendable {
         self.folder = folder
         self.provider = provider
         self.simulation = simulation
-        // A journal of the usual size takes longer to make than most schedules to run.
+        // A journal and a reserve of the usual size take longer to make than most schedules to run.
         index = try Index(
             path: folder + Array("/index.sqlite".utf8), cacheCountMax: 1_000,
-            journalByteCount: 512 << 10,
+            journalByteCount: 512 << 10, reserveByteCount: 256 << 10,
             clock: simulation.clock)
         content = try ContentStore(folder: folder + Array("/content".utf8))
         try index.write { transaction throws(Failure) in

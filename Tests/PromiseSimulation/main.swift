@@ -1,5 +1,6 @@
 import Glibc
 import PromiseCore
+import PromiseIndex
 import PromiseSystem
 
 // Runs schedules, each from a seed of its own, and says which of them found a problem. The same seed does the
@@ -11,6 +12,7 @@ if getenv("SWIFT_DETERMINISTIC_HASHING") == nil {
     execv("/proc/self/exe", CommandLine.unsafeArgv)
 }
 
+Index.keepLocksInMemory()
 let options = Options(Array(CommandLine.arguments.dropFirst()))
 let parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
 let runner = Runner(options: options, base: "\(parent)/promisefs-simulation-\(getpid())")

@@ -6,6 +6,10 @@
 /// tenth of the time of a small statement. Does nothing once SQLite has been used (sqlite.org/c3ref/config.html).
 void promise_index_configure_sqlite(void);
 
+/// Keeps the locks of all databases in this process's memory, so that no look costs a call of the kernel; another process
+/// finds them locked (`unix-excl`, sqlite.org/vfs.html). For the simulation. Before the first connection is opened.
+void promise_index_keep_locks_in_memory(void);
+
 /// What `promise_index_fault_asker` returns for a write of which half is to be taken.
 #define PROMISE_INDEX_SHORT_WRITE (-1)
 

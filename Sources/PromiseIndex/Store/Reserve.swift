@@ -6,9 +6,8 @@ import Synchronization
 
 /// A little disk kept back beside the index, so that on a full disk what gives room back can still be committed.
 final class Reserve: Sendable {
-    /// For what gives room back while the index is open, and for opening it on a full disk.
+    /// For what gives room back while the index is open; half as much is kept for opening it on a full disk.
     static let byteCount: UInt64 = 4 << 20
-    static let byteCountForOpening: UInt64 = 2 << 20
     /// Less is of no use: SQLite's shared memory and the head of its log want as much.
     private static let roomForOpening = 64 << 10
 

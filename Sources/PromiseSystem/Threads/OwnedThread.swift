@@ -115,7 +115,9 @@ package final class Monitor<State>: @unchecked Sendable {
         defer { unlock() }
         while true {
             if let value = body(&state) { return value }
-            if timeout != nil {
+            if let timeout {
+                // The kernel lets whoever waits for no time sleep for its timer slack, 50 µs.
+                if timeout <= .zero { return nil }
                 if pthread_cond_timedwait(condition, mutex, &deadline) == ETIMEDOUT { return body(&state) }
             } else {
                 pthread_cond_wait(condition, mutex)
