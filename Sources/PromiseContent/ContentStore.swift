@@ -11,16 +11,20 @@ package final class ContentStore: Sendable {
     let folder: [UInt8]
     /// The same folder, open: files are reached from here, whatever the length of its path.
     let root: Descriptor
+    private let partCount: Int
     /// A closure stored as a generic value itself would be wrapped once more at every access.
     private struct RemovalObserver { var body: @Sendable (NodeID) -> Void }
     private let removalObserver = Mutex<RemovalObserver?>(nil)
 
-    /// Makes the folder and its 256 parts when they are missing.
-    package init(folder: [UInt8]) throws(Failure) {
+    /// Makes the folder and its parts when they are missing. A store is opened with as many parts as it was made with:
+    /// 256, or fewer for who makes thousands of stores. A power of two.
+    package init(folder: [UInt8], partCount: Int = 256) throws(Failure) {
+        precondition(partCount <= 256 && partCount.nonzeroBitCount == 1, "a store has no \(partCount) parts")
         self.folder = folder
+        self.partCount = partCount
         do throws(SystemError) {
             try makeFolders(folder, label: "content.folder.make")
-            for part in 0...255 {
+            for part in 0..<partCount {
                 let path = folder + [0x2F] + Array(hexadecimal(UInt8(part)).utf8)
                 do throws(SystemError) { try makeFolder(path, label: "content.part") } catch  where error.errno == EEXIST {}
             }
@@ -107,13 +111,13 @@ package final class ContentStore: Sendable {
 
     /// Every content file with its node and generation, in no order; files with other names are skipped.
     package func forEachFile(_ body: (NodeID, Generation) throws(Failure) -> Void) throws(Failure) {
-        for part in 0...255 { try forEachFile(inPart: UInt8(part), body) }
+        for part in 0..<partCount { try forEachFile(inPart: UInt8(part), body) }
     }
 
-    /// Which content files a node has; one, as a rule. Reads one of the 256 parts.
+    /// Which content files a node has; one, as a rule. Reads one of the parts.
     package func generations(of node: NodeID) throws(Failure) -> [Generation] {
         var found: [Generation] = []
-        try forEachFile(inPart: UInt8(truncatingIfNeeded: node.rawValue)) { id, generation throws(Failure) in
+        try forEachFile(inPart: part(of: node)) { id, generation throws(Failure) in
             if id == node { found.append(generation) }
         }
         return found
@@ -146,11 +150,13 @@ package final class ContentStore: Sendable {
         return (UInt64(status.f_bavail) * block, UInt64(status.f_blocks) * block)
     }
 
+    private func part(of node: NodeID) -> UInt8 { UInt8(node.rawValue & UInt64(partCount - 1)) }
+
     /// Relative to the folder. Made byte by byte: it is needed at every open.
     func path(_ node: NodeID, _ generation: Generation) -> [UInt8] {
         var path: [UInt8] = []
         path.reserveCapacity(40)
-        let part = UInt8(truncatingIfNeeded: node.rawValue)
+        let part = part(of: node)
         path.append(hexadecimalDigit(part >> 4))
         path.append(hexadecimalDigit(part & 15))
         path.append(0x2F)

@@ -18,6 +18,8 @@ struct Options {
     var hasPowerCuts = false
     /// Somebody acts at the store itself, and programs change rights, times, sizes and names.
     var hasStrangers = false
+    /// Files come in pieces.
+    var hasLargeFiles = false
     /// Each schedule has a situation, one of these stories.
     var stories: [Situation.Story]?
 
@@ -28,7 +30,7 @@ struct Options {
             case "--help":
                 say("usage: simulate [--seed N] [--schedules N] [--seconds N] [--size PERCENT] [--store N]")
                 say("                [--less WHAT,…] [--trace] [--stop] [--model OPERATIONS] [--faults] [--swarm]")
-                say("                [--situations] [--situation WHAT,…] [--power-cuts] [--strangers]")
+                say("                [--situations] [--situation WHAT,…] [--power-cuts] [--strangers] [--large-files]")
                 say("example: simulate --seed 1380 --trace")
                 exit(0)
             case "--trace": printsTrace = true
@@ -37,6 +39,7 @@ struct Options {
             case "--swarm": isSwarm = true
             case "--power-cuts": hasPowerCuts = true
             case "--strangers": hasStrangers = true
+            case "--large-files": hasLargeFiles = true
             case "--situations": stories = Situation.Story.chosen
             case "--situation":
                 guard let text = rest.popFirst() else { Options.fail("--situation needs a list") }

@@ -18,6 +18,8 @@ struct Plan {
     var strangerActions = 0
     /// Rights and times are changed, and compared at the end.
     var changesMetadata = false
+    /// Files are so large that they come in pieces, and are read and written in parts.
+    var hasLargeFiles = false
     var taste = Taste.usual
     /// One of these is played; none where the list is empty.
     var stories: [Situation.Story] = []
@@ -54,6 +56,11 @@ struct Plan {
         taste.addMetadata()
     }
 
+    mutating func useLargeFiles() {
+        hasLargeFiles = true
+        line.broken = 15
+    }
+
     /// Only what the situation makes happen befalls its machines, so that its end is certain; a few ordinary acts are
     /// woven in.
     mutating func situate(_ stories: [Situation.Story]) {
@@ -73,6 +80,7 @@ struct Plan {
             + "line \(line.lost)/\(line.answerLost)/\(line.refused)/\(line.doubled)/\(line.delayMax), "
             + "kills \(kills), cuts \(cuts), jumps \(jumps), disk faults \(diskFaults), power cuts \(powerCuts), "
             + "killed in recovery \(recoveryKills)" + (strangerActions > 0 ? ", stranger \(strangerActions)" : "")
+            + (hasLargeFiles ? ", large files" : "")
     }
 }
 

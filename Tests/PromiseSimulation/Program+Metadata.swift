@@ -29,10 +29,9 @@ extension Program {
     private func truncate(_ path: [FileName]) async throws(Failure) {
         let found = try await on.node(at: path)
         guard found.kind == .file else { return }
-        // What is here in part only is another story.
-        _ = try await on.contents(of: found.node)
+        if !world.plan.hasLargeFiles { _ = try await on.contents(of: found.node) }
         note("truncates \(display(path))")
-        let size = UInt64(simulation.pick(3) * Ledger.tokenSize)
+        let size = UInt64(simulation.pick(world.plan.hasLargeFiles ? 24 : 3) * Ledger.tokenSize)
         let before = try world.tokens(of: found.node, on: on)
         _ = try await on.call(stamping: { _ in found.node }) {
             on.filesystem.setAttributes(

@@ -27,7 +27,7 @@ struct Program {
         let act = world.plan.taste.pick(simulation)
         do throws(Failure) {
             switch act {
-            case .save: try await save(file(), pieces: 1 + simulation.pick(3))
+            case .save: try await save(file(), pieces: pieceCount())
             case .append: try await append(to: file())
             case .saveByRename: try await saveByRename(file())
             case .hold: try await hold(file())
@@ -39,7 +39,7 @@ struct Program {
             case .removeTree: try await removeTree(subfolder())
             case .makeLink: try await on.makeLink(file(), to: "target\(simulation.pick(3))")
             case .changeKind: try await move(file(), to: subfolder())
-            case .read: _ = try await on.contents(of: try await on.node(at: file()).node)
+            case .read: try await read(file())
             case .evict: try on.evict(try await on.node(at: file()).node)
             case .map: try await map(file())
             case .rewrite: try await rewrite(file())
@@ -54,7 +54,7 @@ struct Program {
     func note(_ what: String) { simulation.note("\(name) \(what)") }
 
     /// Opens, or makes.
-    private func open(_ path: [FileName], truncates: Bool) async throws(Failure) -> SimulatedMachine.OpenFile {
+    func open(_ path: [FileName], truncates: Bool) async throws(Failure) -> SimulatedMachine.OpenFile {
         let known: NodeID
         do throws(Failure) {
             let found = try await on.node(at: path)
@@ -92,7 +92,7 @@ struct Program {
         world.ledger.sync(held)
     }
 
-    private func close(_ file: SimulatedMachine.OpenFile) {
+    func close(_ file: SimulatedMachine.OpenFile) {
         if !on.isDead { on.close(file) }
     }
 
@@ -130,7 +130,7 @@ struct Program {
             if on.isDead { return }
             let size = try on.filesystem.attributes(of: file.node, handle: file.handle).attributes.size
             let isOverwriting = size >= UInt64(Ledger.tokenSize) && simulation.chance(40)
-            try await write(file, at: isOverwriting ? 0 : size)
+            try await write(file, at: isOverwriting ? offset(within: size) : size)
             if simulation.chance(20) { try await synchronize(file) }
         }
         note("lets go of \(display(path))")
@@ -147,7 +147,7 @@ struct Program {
             let size = try on.filesystem.attributes(of: file.node, handle: file.handle).attributes.size
             // A mapping ends where its file does.
             guard size >= UInt64(Ledger.tokenSize) else { continue }
-            try await write(file, at: 0, isPage: true)
+            try await write(file, at: offset(within: size), isPage: true)
         }
         note("unmaps \(display(path))")
     }

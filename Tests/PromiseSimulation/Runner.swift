@@ -5,17 +5,25 @@ import PromiseSystem
 struct Runner {
     let options: Options
     let base: String
+    private let template: IndexTemplate
+
+    init(options: Options, base: String) {
+        self.options = options
+        self.base = base
+        template = IndexTemplate(Array("\(base)/template".utf8))
+    }
 
     func run(_ seed: UInt64, _ reductions: [Reduction]) -> (Schedule, problems: [String]) {
         let folder = "\(base)/\(seed)"
         defer { remove(folder) }
         Watchdog.begin(seed)
         let schedule = Schedule(
-            seed: seed, folder: Array(folder.utf8), size: options.size, store: options.store,
+            seed: seed, folder: Array(folder.utf8), template: template, size: options.size, store: options.store,
             plan: { plan in
                 if options.isSwarm { plan.taste = Taste(seed: seed) }
                 if options.hasPowerCuts { plan.cutPower(seed: seed) }
                 if options.hasStrangers { plan.inviteStranger(seed: seed) }
+                if options.hasLargeFiles { plan.useLargeFiles() }
                 for reduction in reductions { _ = reduction.apply(to: &plan) }
                 if let stories = options.stories { plan.situate(stories) }
                 if options.operations != nil { plan.line = Line() }
@@ -50,8 +58,9 @@ struct Runner {
         let swarm = options.isSwarm ? " --swarm" : ""
         let power = options.hasPowerCuts ? " --power-cuts" : ""
         let strangers = options.hasStrangers ? " --strangers" : ""
+        let large = options.hasLargeFiles ? " --large-files" : ""
         let stories = options.stories.map { " --situation " + $0.map { "\($0)" }.joined(separator: ",") } ?? ""
-        return "simulate --seed \(seed)\(swarm)\(power)\(strangers)\(stories)\(size)\(store)\(less) --trace"
+        return "simulate --seed \(seed)\(swarm)\(power)\(strangers)\(large)\(stories)\(size)\(store)\(less) --trace"
     }
 
     /// Whether there is something left to be taken away.

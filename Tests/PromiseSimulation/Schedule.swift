@@ -18,6 +18,7 @@ final class Schedule: @unchecked Sendable {
     /// Of the machines, where their power may fail.
     private(set) var disks: [SimulatedDisk] = []
     private let folder: [UInt8]
+    private let template: IndexTemplate
     /// Of what befalls daemons that recover, beside the simulation's.
     var recoveryChance: SeededRandom
     /// Of machines that live.
@@ -34,7 +35,7 @@ final class Schedule: @unchecked Sendable {
 
     /// `plan`: what is to happen, where it is not what the seed says.
     init(
-        seed: UInt64, folder: [UInt8], size: Int, store: Int?,
+        seed: UInt64, folder: [UInt8], template: IndexTemplate, size: Int, store: Int?,
         plan: (inout Plan) -> Void = { _ in },
         printsTrace: Bool
     ) {
@@ -45,6 +46,7 @@ final class Schedule: @unchecked Sendable {
         self.plan = planned
         self.store = Store(planned.store.kind)
         self.folder = folder
+        self.template = template
     }
 
     /// The problems found; none is right.
@@ -121,10 +123,14 @@ final class Schedule: @unchecked Sendable {
     func makeMachine(_ number: Int, after end: SimulatedMachine.End?) throws -> SimulatedMachine {
         let path = folder(of: number)
         try makeFolders(path, label: "simulation.folder")
+        // What a power cut may leave has to be made where syncs are seen.
+        if end == nil, disks.isEmpty { try template.copy(to: path) }
         let provider = StoreProvider(store, simulation, machine: "machine\(number)")
         provider.line = plan.line
         provider.pageSize = plan.taste.pageSize
-        let machine = try SimulatedMachine("host\(number)", path, provider, simulation)
+        let machine = try SimulatedMachine(
+            "host\(number)", path, provider, simulation,
+            fetchSizes: plan.hasLargeFiles ? FetchSizes(unit: 4) : .usual)
         try machine.start(after: end)
         return machine
     }
@@ -152,17 +158,11 @@ final class Schedule: @unchecked Sendable {
 
     /// What a file holds, as far as this machine knows it.
     func tokens(of id: NodeID, on machine: SimulatedMachine) throws(Failure) -> Set<String> {
-        let node = try machine.index.read { transaction throws(Failure) in try transaction.node(id)
+        let node = try machine.index.read { transaction throws(Failure) in
+            try transaction.node(id)
         }
         guard let node else { return [] }
-        var result: Set<String> = []
-        if let bytes = try machine.localContents(of: id) { result = Ledger.tokens(in: bytes) }
-        if node.content != .whole, let version = node.version,
-            let bytes = store.contents[version.rawValue]
-        {
-            result.formUnion(Ledger.tokens(in: bytes))
-        }
-        return result
+        return Ledger.tokens(in: try bytes(of: node, on: machine))
     }
 
     /// Removed or replaced by somebody on this machine, and still open.
@@ -359,6 +359,11 @@ final class Schedule: @unchecked Sendable {
                     found.tree.append(
                         "\(place) -> \(String(decoding: child.target ?? [], as: UTF8.self))")
                 default:
+                    if try machine.hasHoles(child.id) {
+                        let bytes = try machine.localContents(of: child.id) ?? []
+                        found.tokens.formUnion(Ledger.tokens(in: bytes))
+                        continue
+                    }
                     let bytes = try await machine.contents(of: child.id)
                     found.tokens.formUnion(Ledger.tokens(in: bytes))
                     let text = String(decoding: bytes, as: UTF8.self)

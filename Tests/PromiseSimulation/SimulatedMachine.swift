@@ -33,19 +33,17 @@ final class SimulatedMachine: @unchecked Sendable {
     var programCount = 0
     let caller = Caller(user: 0, group: 0, process: 0)
 
-    init(_ name: String, _ folder: [UInt8], _ provider: StoreProvider, _ simulation: Simulation)
-        throws
-    {
+    /// `fetchSizes`: what is a large file, and what is fetched of it at a time.
+    init(
+        _ name: String, _ folder: [UInt8], _ provider: StoreProvider, _ simulation: Simulation,
+        fetchSizes: FetchSizes = .usual
+    ) throws {
         self.name = name
         self.folder = folder
         self.provider = provider
         self.simulation = simulation
-        // A journal and a reserve of the usual size take longer to make than most schedules to run.
-        index = try Index(
-            path: folder + Array("/index.sqlite".utf8), cacheCountMax: 1_000,
-            journalByteCount: 512 << 10, reserveByteCount: 256 << 10,
-            clock: simulation.clock)
-        content = try ContentStore(folder: folder + Array("/content".utf8))
+        index = try SimulatedMachine.openIndex(in: folder, simulation.clock)
+        content = try ContentStore(folder: folder + Array("/content".utf8), partCount: 8)
         try index.write { transaction throws(Failure) in
             try transaction.setSetting("root.identifier", StoreProvider.rootIdentifier.rawValue)
         }
@@ -53,6 +51,7 @@ final class SimulatedMachine: @unchecked Sendable {
             uploadDelay: .milliseconds(200), pollInterval: .seconds(2), cacheLimit: nil,
             hostName: name)
         configuration.removalDelay = configuration.uploadDelay
+        configuration.fetchSizes = fetchSizes
         configuration.backoff = Backoff(first: .milliseconds(500), longest: .seconds(8))
         var logger = Logger(label: name) { DecisionLog(machine: $0, simulation: simulation) }
         logger.logLevel = simulation.trace.isPrinted ? .trace : .critical
@@ -82,6 +81,13 @@ final class SimulatedMachine: @unchecked Sendable {
             workers: workers, logger: logger)
         pools = made.withLock { $0 }
         lookouts = madeLookouts.withLock { $0 }
+    }
+
+    // A journal and a reserve of the usual size take longer to make than most schedules to run.
+    static func openIndex(in folder: [UInt8], _ clock: VirtualClock) throws(Failure) -> Index {
+        try Index(
+            path: folder + Array("/index.sqlite".utf8), cacheCountMax: 1_000,
+            journalByteCount: 512 << 10, reserveByteCount: 256 << 10, clock: clock)
     }
 
     /// How the one before ended, which has left its files.
@@ -135,11 +141,16 @@ final class SimulatedMachine: @unchecked Sendable {
 
     /// Nothing is pending and nothing differs. It may be looking: a store that tells nothing is polled.
     func isQuiet() throws -> Bool {
-        let remainder = try engine.remainder()
-        let differs = try index.read { transaction throws(Failure) in
-            try !transaction.divergences(limit: 1).isEmpty
+        let isDone = try index.read { transaction throws(Failure) in
+            for pending in try transaction.allPending(limit: 1_000) {
+                // Of what others have replaced before it came a part is missing, which is said, and for good.
+                guard case .entry(let id) = pending.subject, let entry = try transaction.entry(id),
+                    try !transaction.holes(of: entry.node).isEmpty, pending.message != nil
+                else { return false }
+            }
+            return try transaction.divergences(limit: 1).isEmpty
         }
-        return remainder.pending == 0 && engine.uploadingCount == 0 && !differs
+        return isDone && engine.uploadingCount == 0
     }
 
     // MARK: Calls
@@ -333,21 +344,12 @@ final class SimulatedMachine: @unchecked Sendable {
         let node = try index.read { transaction throws(Failure) in try transaction.node(id) }
         guard let node, node.kind == .file, node.content != .absent else { return nil }
         let file = try content.open(node.id, node.generation, writable: false)
+        let size: UInt64
         do throws(SystemError) {
-            let size = Int(
-                try FileStatus.of(descriptor: file.number, label: "simulation.size").size)
-            var bytes = [UInt8](repeating: 0, count: size)
-            let result: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { room in
-                do throws(SystemError) {
-                    return .success(
-                        try readFully(file.number, into: room, at: 0, label: "simulation.read"))
-                } catch {
-                    return .failure(error)
-                }
-            }
-            return Array(bytes[..<(try result.get())])
+            size = try FileStatus.of(descriptor: file.number, label: "simulation.size").size
         } catch {
             throw Failure(error)
         }
+        return try SimulatedMachine.readBytes(file.number, ByteRange(0, size)).get()
     }
 }

@@ -9,6 +9,8 @@ struct Line {
     var doubled = 0
     var refused = 0
     var isOffline = false
+    /// Fetches that end in their middle; and none comes at once.
+    var broken = 0
     /// In milliseconds, at most.
     var delayMax = 50
 }
@@ -208,10 +210,29 @@ final class StoreProvider: Provider, @unchecked Sendable {
         if isGone { throw ProviderError(.offline, "the machine is gone") }
         let range = range ?? ByteRange(0, UInt64(bytes.count))
         let part = Array(bytes[min(Int(range.lower), bytes.count)..<min(Int(range.upper), bytes.count)])
+        guard line.broken > 0 else { return try give(part, at: range.lower, to: sink) }
+        try await giveSlowly(part, at: range.lower, to: sink)
+    }
+
+    private func give(_ part: [UInt8], at offset: UInt64, to sink: any ContentSink) throws(ProviderError) {
         let result: Result<Void, ProviderError> = part.withUnsafeBytes { part in
-            do throws(ProviderError) { return .success(try sink.write(part, at: range.lower)) } catch { return .failure(error) }
+            do throws(ProviderError) { return .success(try sink.write(part, at: offset)) } catch { return .failure(error) }
         }
         try result.get()
+    }
+
+    private func giveSlowly(
+        _ part: [UInt8], at offset: UInt64, to sink: any ContentSink
+    ) async throws(ProviderError) {
+        var position = 0
+        while position < part.count {
+            let end = min(position + 24 + simulation.pick(80), part.count)
+            try give(Array(part[position..<end]), at: offset + UInt64(position), to: sink)
+            position = end
+            await simulation.sleep(.milliseconds(1 + simulation.pick(line.delayMax)))
+            if isGone || line.isOffline { throw ProviderError(.offline, "the network is gone") }
+            if simulation.chance(line.broken) { throw ProviderError(.retry, "the connection broke") }
+        }
     }
 
     // MARK: Changing

@@ -63,9 +63,15 @@ package actor MemoryProvider: Provider {
 
     /// Edits, renames or does both, as another machine would.
     package func change(
-        _ identifier: ItemIdentifier, text: String? = nil, name: String? = nil, mode: UInt32? = nil, time: Int? = nil
+        _ identifier: ItemIdentifier, text: String? = nil, name: String? = nil, mode: UInt32? = nil,
+        time: Int? = nil, target: String? = nil
     ) {
         guard var stored = items[identifier] else { return }
+        if let target {
+            counter += 1
+            stored.item.target = Array(target.utf8)
+            stored.item.version = ContentVersion("version-\(counter)")
+        }
         if let text {
             counter += 1
             stored.bytes = Array(text.utf8)
@@ -253,6 +259,11 @@ package actor MemoryProvider: Provider {
             stored.item.name = place.name
         }
         if let metadata = changes.metadata { stored.item.metadata = metadata }
+        if let target = changes.target {
+            counter += 1
+            stored.item.target = target
+            stored.item.version = ContentVersion("version-\(counter)")
+        }
         items[reference.identifier] = stored
         noteChange(in: stored.item.parent)
         try await answer()

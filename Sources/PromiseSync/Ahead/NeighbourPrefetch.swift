@@ -154,7 +154,7 @@ package final class NeighbourPrefetch: Sendable {
         guard node.kind == .file, node.content != .whole, node.pin != .onlineOnly,
             entry.identifier != nil
         else { return .passed }
-        if node.size <= HydrationPlan.smallFileMax { return .fetched }
+        if node.size <= hydrator.sizes.smallFileMax { return .fetched }
         return node.size <= NeighbourPlan.sizeMax ? .fetchedForWholeReads : .passed
     }
 
@@ -168,7 +168,7 @@ package final class NeighbourPrefetch: Sendable {
             for file in earlier where try transaction.node(file)?.content == .whole {
                 isWhole = true
             }
-            return ((node?.size ?? 0) <= HydrationPlan.smallFileMax, isWhole)
+            return ((node?.size ?? 0) <= hydrator.sizes.smallFileMax, isWhole)
         }
         if isSmall { return }
         state.withLock { state in

@@ -48,6 +48,7 @@ package final class SyncEngine: Sendable {
         package var operationsMax = 16
         package var listingsMax = 4
         package var backoff = Backoff()
+        package var fetchSizes = FetchSizes.usual
         /// How long the call may be silent that is made because others are: so long, and no longer, a
         /// silent provider seems to be there. A process that gets no processor hears of no answer.
         package var watchPatience = Duration.seconds(5)
@@ -159,7 +160,8 @@ package final class SyncEngine: Sendable {
         self.answers = answers
         hydrator = Hydrator(
             index: index, content: content, provider: provider, clock: clock, logger: logger,
-            answers: answers, executor: workers.executor, sleep: { [mailbox] in await mailbox.sleep(for: $0) },
+            sizes: configuration.fetchSizes, answers: answers, executor: workers.executor,
+            sleep: { [mailbox] in await mailbox.sleep(for: $0) },
             onTrouble: { [mailbox] node, problem in mailbox.post(.fetchTroubled(node, problem)) },
             onCompletion: { [mailbox] in mailbox.wake() },
             onIdle: { [mailbox] node in mailbox.post(.hydrationPaused(node)) })

@@ -3,23 +3,6 @@ import PromiseProvider
 
 /// Which bytes of one file to fetch next. Pure: it is given what is here, on its way and wanted, and knows no provider.
 package struct HydrationPlan: Sendable {
-    /// Up to this size a file is fetched whole, whatever part of it is read.
-    package static let smallFileMax: UInt64 = 1 << 20
-    /// Fetches begin and end at multiples of this.
-    static let block: UInt64 = 128 << 10
-    /// One fetch takes at most this much, so that a cancelled reader wastes little.
-    static let pieceMax: UInt64 = 4 << 20
-    /// One of many: what is on its way is fetched again when the daemon is killed.
-    static let farPieceMax: UInt64 = 3 << 19
-    /// Of a file that is read on and on: a request that is slow to begin is worth more then.
-    static let grownPieceMax: UInt64 = 8 << 20
-    /// Where a request takes long to begin, of a file that is read on and on, and what is fetched ahead of who reads it.
-    static let slowPieceMax: UInt64 = 32 << 20
-    static let slowReadAheadMax: UInt64 = 128 << 20
-    static let readAheadMin: UInt64 = 1 << 20
-    /// Who has read no more in order may want no more: the kernel reads so much for a single byte.
-    static let glanceMax: UInt64 = 32 << 10
-    static let readAheadMax: UInt64 = 64 << 20
     /// So many fetches run at a time, so that a provider far away is kept busy by a reader that goes on and on.
     package static let fetchesMax = 16
     /// Of a provider that is near, where fetches side by side only take each other's disk.
@@ -43,7 +26,10 @@ package struct HydrationPlan: Sendable {
     /// A request takes long to begin: a few large ones are better than many.
     package var isSlow = false
 
-    package init(size: UInt64, present: ByteRangeSet) {
+    private let sizes: FetchSizes
+
+    package init(size: UInt64, present: ByteRangeSet, sizes: FetchSizes = .usual) {
+        self.sizes = sizes
         self.size = size
         self.present = present
     }
@@ -63,11 +49,11 @@ package struct HydrationPlan: Sendable {
         }
         expectedOffset = range.upper
         // Whoever has read on and on and has to wait all the same is faster than what is fetched ahead.
-        let isLate = sequentialByteCount >= HydrationPlan.pieceMax && !isPresent(range)
-        let most = min(aheadMost, isSlow ? HydrationPlan.slowReadAheadMax : HydrationPlan.readAheadMax)
-        let ahead = min(max(sequentialByteCount * (isLate ? 16 : 4), HydrationPlan.readAheadMin), most)
+        let isLate = sequentialByteCount >= sizes.pieceMax && !isPresent(range)
+        let most = min(aheadMost, isSlow ? sizes.slowReadAheadMax : sizes.readAheadMax)
+        let ahead = min(max(sequentialByteCount * (isLate ? 16 : 4), sizes.readAheadMin), most)
         // In steps of whole pieces, so that a reader who goes on does not cause a small fetch at every read.
-        let step = min(ahead, HydrationPlan.pieceMax)
+        let step = min(ahead, sizes.pieceMax)
         let end = (range.lower + ahead + step - 1) / step * step
         readAhead = ByteRange(range.lower, end).clamped(to: size)
     }
@@ -76,7 +62,7 @@ package struct HydrationPlan: Sendable {
 
     /// There is room for so much of it at a time.
     package mutating func stream(within room: UInt64) {
-        aheadMost = min(aheadMost, max(room / 4, 2 * HydrationPlan.block))
+        aheadMost = min(aheadMost, max(room / 4, 2 * sizes.block))
         guard let ahead = readAhead else { return }
         readAhead = ByteRange(ahead.lower, min(ahead.upper, ahead.lower + aheadMost))
     }
@@ -85,21 +71,21 @@ package struct HydrationPlan: Sendable {
     /// what is far ahead, then what is near ahead, each from its end on.
     package func expendable(_ byteCount: UInt64, besides kept: [ByteRange]) -> [ByteRange] {
         var rest = present
-        for range in kept + inFlight { rest.remove(range.aligned(to: HydrationPlan.block)) }
-        let here = expectedOffset - min(expectedOffset, HydrationPlan.block)
+        for range in kept + inFlight { rest.remove(range.aligned(to: sizes.block)) }
+        let here = expectedOffset - min(expectedOffset, sizes.block)
         let behind = rest.ranges.filter { $0.lower < here }.map { ByteRange($0.lower, min($0.upper, here)) }
         let ahead = rest.ranges.filter { $0.upper > here }.map { ByteRange(max($0.lower, here), $0.upper) }
         var result: [ByteRange] = []
         var count: UInt64 = 0
         for range in behind where count < byteCount {
-            guard let whole = HydrationPlan.blocks(in: range) else { continue }
-            let wanted = ByteRange(0, byteCount - count).aligned(to: HydrationPlan.block).count
+            guard let whole = blocks(in: range) else { continue }
+            let wanted = ByteRange(0, byteCount - count).aligned(to: sizes.block).count
             result.append(ByteRange(whole.lower, min(whole.upper, whole.lower + wanted)))
             count += result[result.count - 1].count
         }
         for range in ahead.reversed() where count < byteCount {
-            guard let whole = HydrationPlan.blocks(in: range) else { continue }
-            let wanted = ByteRange(0, byteCount - count).aligned(to: HydrationPlan.block).count
+            guard let whole = blocks(in: range) else { continue }
+            let wanted = ByteRange(0, byteCount - count).aligned(to: sizes.block).count
             result.append(ByteRange(whole.upper - min(whole.count, wanted), whole.upper))
             count += result[result.count - 1].count
         }
@@ -107,7 +93,8 @@ package struct HydrationPlan: Sendable {
     }
 
     /// The whole blocks in a range; nil: there are none.
-    private static func blocks(in range: ByteRange) -> ByteRange? {
+    private func blocks(in range: ByteRange) -> ByteRange? {
+        let block = sizes.block
         let first = (range.lower + block - 1) / block * block
         let last = range.upper / block * block
         return first < last ? ByteRange(first, last) : nil
@@ -127,22 +114,22 @@ package struct HydrationPlan: Sendable {
         waiting: [ByteRange], atOnce countMax: Int = HydrationPlan.fetchesMax, aheadMax: UInt64 = .max
     ) -> [ByteRange] {
         var result: [ByteRange] = []
-        if size <= HydrationPlan.smallFileMax {
+        if size <= sizes.smallFileMax {
             guard inFlight.isEmpty, !isComplete, wantsWhole || !waiting.isEmpty else { return [] }
             inFlight = [ByteRange(0, size)]
             return inFlight
         }
-        var wanted = waiting.map { $0.aligned(to: HydrationPlan.block).clamped(to: size) }
+        var wanted = waiting.map { $0.aligned(to: sizes.block).clamped(to: size) }
         // Near by, a look at a file's beginning is no reason to send a megabyte, and the sooner answered without.
         let isNear = countMax <= HydrationPlan.nearFetchesMax
-        let isGlance = isNear && sequentialByteCount <= HydrationPlan.glanceMax && !waiting.isEmpty && !wantsWhole
+        let isGlance = isNear && sequentialByteCount <= sizes.glanceMax && !waiting.isEmpty && !wantsWhole
         let readAhead = isGlance ? nil : readAhead
         if let readAhead { wanted.append(readAhead) }
         if wantsWhole { wanted.append(ByteRange(0, size)) }
         var covered = present
         for range in inFlight { covered.insert(range) }
         // Near by, who has just begun to read gets what it waits for before anything else is asked for.
-        if isNear, sequentialByteCount <= HydrationPlan.readAheadMin, !waiting.isEmpty,
+        if isNear, sequentialByteCount <= sizes.readAheadMin, !waiting.isEmpty,
             waiting.allSatisfy({ covered.contains($0.clamped(to: size)) })
         {
             return []
@@ -160,7 +147,7 @@ package struct HydrationPlan: Sendable {
                     guard isAwaited || inFlight.count < 2 || inFlightByteCount < aheadMax else { return result }
                     // What is wanted after it comes along: a fetch's first bytes come first, and one costs less than two.
                     let next = ahead.map { $0.contains(gap) ? $0.upper : gap.upper } ?? gap.upper
-                    let pieceMax = isNear ? HydrationPlan.pieceMax : isSlow ? slowPieceMax(at: position) : farPieceMax
+                    let pieceMax = isNear ? sizes.pieceMax : isSlow ? slowPieceMax(at: position) : farPieceMax
                     let end = min(position + pieceMax, next)
                     // What a reader goes on to want is asked for when there is a whole piece of it.
                     let isWhole = end == min(position + pieceMax, size)
@@ -179,15 +166,15 @@ package struct HydrationPlan: Sendable {
     /// Grows with what has been read in order, or has come of what is wanted whole.
     private var farPieceMax: UInt64 {
         let done = max(sequentialByteCount, wantsWhole ? presentByteCount : 0)
-        let grown = ByteRange(0, done / 4).aligned(to: HydrationPlan.block).count
-        return min(max(grown, HydrationPlan.farPieceMax), HydrationPlan.grownPieceMax)
+        let grown = ByteRange(0, done / 4).aligned(to: sizes.block).count
+        return min(max(grown, sizes.farPieceMax), sizes.grownPieceMax)
     }
 
     /// As much as is read, or under way, in one stretch before it: it doubles from piece to piece.
     private func slowPieceMax(at position: UInt64) -> UInt64 {
         let start = expectedOffset - min(sequentialByteCount, expectedOffset)
-        let before = ByteRange(0, position - min(start, position)).aligned(to: HydrationPlan.block).count
-        return min(max(before, HydrationPlan.pieceMax), HydrationPlan.slowPieceMax)
+        let before = ByteRange(0, position - min(start, position)).aligned(to: sizes.block).count
+        return min(max(before, sizes.pieceMax), sizes.slowPieceMax)
     }
 
     /// The file was cut or grown here. What it grew by reads as zero and is not fetched.

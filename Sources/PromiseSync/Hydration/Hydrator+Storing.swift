@@ -56,7 +56,7 @@ extension Hydrator {
 
     /// Stores how far a file has come. What is small is fetched at once, and stored when it is whole.
     func store(_ job: HydrationJob) {
-        guard job.isNoted || job.hasFile && job.progress.size > HydrationPlan.smallFileMax else { return }
+        guard job.isNoted || job.hasFile && job.progress.size > sizes.smallFileMax else { return }
         _ = try? update(job) { node, ranges, transaction throws(Failure) in
             try transaction.setRanges(of: job.node, to: ranges)
             node.localBytes = (try content.status(job.node, job.generation)?.blocks ?? 0) * 512
@@ -95,7 +95,7 @@ extension Hydrator {
         guard case .success = done else { return forgetFile(of: job) }
         note(nil, of: job.node)
         let count = completionCount.wrappingAdd(1, ordering: .relaxed).newValue
-        let isLookDue = job.progress.size > HydrationPlan.smallFileMax || count % Hydrator.completionsPerLook == 0
+        let isLookDue = job.progress.size > sizes.smallFileMax || count % Hydrator.completionsPerLook == 0
         if isAwaited || isLookDue { onCompletion() }
     }
 

@@ -28,7 +28,7 @@ struct Streaming: Sendable {
     /// To be called now and then while a large file comes. Does not wait for the disk.
     func keepWithinRoom(_ job: HydrationJob) {
         let (present, size) = job.progress
-        guard size > HydrationPlan.smallFileMax, job.mayStream else { return }
+        guard size > hydrator.sizes.smallFileMax, job.mayStream else { return }
         guard let room = hydrator.roomAsked.withLock({ $0 })?.body(size, present) else { return }
         job.stream(within: room)
         guard present > room / 4 * 3, job.beginTrimming() else { return }
@@ -41,8 +41,8 @@ struct Streaming: Sendable {
     /// The disk is full, and nothing else can go. False: the fetch is to fail. True: it has ended, and
     /// others go on for whoever waits.
     func goesOn(without range: ByteRange, of job: HydrationJob) async -> Bool {
-        guard job.mayStream, job.progress.size > HydrationPlan.smallFileMax else { return false }
-        job.stream(within: max(job.progress.present, HydrationPlan.smallFileMax))
+        guard job.mayStream, job.progress.size > hydrator.sizes.smallFileMax else { return false }
+        job.stream(within: max(job.progress.present, hydrator.sizes.smallFileMax))
         let isFreed = drop(2 * range.count, of: job)
         guard isFreed || job.starves(besides: range, countMax: Streaming.starvationMax) else { return false }
         job.fetchEnded(range)

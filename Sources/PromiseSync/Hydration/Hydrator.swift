@@ -48,6 +48,7 @@ package final class Hydrator: Sendable {
     private let fetchedByteCount = Atomic<UInt64>(0)
     let completionCount = Atomic<UInt64>(0)
     let state = RankedMutex(.hydrator, State())
+    package let sizes: FetchSizes
     package let transfers: TransferHistory
     /// A leaf: nothing is called while it is held.
     private let budgets = Mutex(HydrationBudgets())
@@ -55,10 +56,12 @@ package final class Hydrator: Sendable {
     package init(
         index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource, logger: Logger,
         backoff: Backoff = Backoff(first: .milliseconds(200), longest: .seconds(5)),
-        answers: AnswerWatch? = nil, executor: (any TaskExecutor)? = nil, sleep: @escaping @Sendable (Duration) async -> Void,
+        sizes: FetchSizes = .usual, answers: AnswerWatch? = nil, executor: (any TaskExecutor)? = nil,
+        sleep: @escaping @Sendable (Duration) async -> Void,
         onTrouble: @escaping @Sendable (NodeID, ProviderError) -> Void, onCompletion: @escaping @Sendable () -> Void,
         onIdle: @escaping @Sendable (NodeID) -> Void
     ) {
+        self.sizes = sizes
         self.index = index
         self.content = content
         copies = LocalCopies(content: content)
@@ -222,7 +225,8 @@ package final class Hydrator: Sendable {
             }
             let isNew = node.content == .absent
             let file = isNew ? nil : SharedDescriptor(try content.open(id, node.generation))
-            let plan = HydrationPlan(size: node.size, present: isNew ? ByteRangeSet() : try transaction.ranges(of: id))
+            let plan = HydrationPlan(
+                size: node.size, present: isNew ? ByteRangeSet() : try transaction.ranges(of: id), sizes: sizes)
             let job = HydrationJob(
                 node: id, generation: node.generation, version: version, modificationTime: node.modificationTime, file: file,
                 plan: plan, restarts: state.withLock { $0.restarts[id] ?? 0 })

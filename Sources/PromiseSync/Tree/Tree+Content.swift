@@ -16,7 +16,7 @@ extension Tree {
         of entry: Entry, with item: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let node = try transaction.node(entry.node) else { return }
-        if node.kind == .link {
+        if node.kind == .link, node.linkCount == 1 {
             var link = node
             link.target = item.target
             link.size = item.size

@@ -287,6 +287,7 @@ extension Tree {
         if isEdited { node.modificationTime = editedAt }
         node.changeTime = turn.now.time
         try transaction.update(node)
+        try OtherNames.remind(besides: entry, turn, transaction)
         try turn.agree(on: item, edits: nil, transaction)
         try transaction.record(.modified, node: node.id, parent: entry.parent, name: entry.name)
         turn.notices.noteModified(node.id, content: false)

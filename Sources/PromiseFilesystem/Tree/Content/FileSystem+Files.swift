@@ -48,7 +48,7 @@ extension FileSystem {
                     reply(.success(granted))
                     return nil
                 }
-            } else if node.size <= HydrationPlan.smallFileMax, request.access != .write {
+            } else if node.size <= engine.hydrator.sizes.smallFileMax, request.access != .write {
                 // Who only writes may be about to truncate, or to set times (touch(1)): nothing is fetched for that.
                 let program = try admit(caller, to: id, opening: request)
                 engine.neighbours.opened(id, isHere: false)
