@@ -174,6 +174,20 @@ import Testing
         }
     }
 
+    /// One of two items of a file with two names was given another time or mode at the store, and the other one never.
+    @Test(.timeLimit(.minutes(2)), arguments: [61_100_179, 70_100_690])
+    func whatStrangersSetOnOneNameReachesTheOtherOne(seed: Int) async throws {
+        let run = try await simulate(["--strangers", "--seed", "\(seed)"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
+    /// Fetches that break off, reads and writes of parts, and what others replace before all of it has come.
+    @Test(.timeLimit(.minutes(10))) func filesThatComeInPiecesLoseNothing() async throws {
+        let run = try await simulate(
+            ["--large-files", "--strangers", "--swarm", "--seed", "300000000", "--schedules", "40"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     @Test(.timeLimit(.minutes(10))) func powerCutsLoseNothingThatWasSynchronizedOrSent() async throws {
         let run = try await simulate(["--power-cuts", "--swarm", "--seed", "10000", "--schedules", "40"])
         #expect(run.status == 0, "\(run.output)")
