@@ -4,6 +4,8 @@ package import PromiseProvider
 /// Keys below a prefix as paths, and back. A folder is what ends with a slash; each name is written by `StoredName`.
 package struct KeyNames: Sendable, Hashable {
     package static let slash = UInt8(ascii: "/")
+    /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
+    static let byteCountMax = 1024
     /// What stands in a folder for its marker, where a server keeps no keys that end with a slash.
     package static let keeper = ".promisefs-folder"
     private static let keeperEnd = Array("/\(keeper)".utf8)

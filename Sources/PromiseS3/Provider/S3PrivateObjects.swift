@@ -1,20 +1,21 @@
 import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
-package import PromiseProvider
+import PromiseProvider
 
 /// Objects below `.promisefs/KIND/`, written by conditional PUT.
 struct S3PrivateObjects: PrivateObjects {
     let provider: S3Provider
+    private var bucket: S3Bucket { provider.bucket }
 
     func read(_ name: PrivateName) async throws(ProviderError) -> PrivateObject? {
         let what = "\(name) cannot be read"
-        guard let found = try await provider.status(ofKey: key(name), what) else { return nil }
+        guard let found = try await bucket.status(ofKey: key(name), what) else { return nil }
         guard found.size <= PrivateObject.byteCountMax else { throw PrivateObject.tooLarge(name) }
         if let known = provider.rememberedObjects.object(name, found.version) { return known }
-        let reply = try await provider.client.exchange(S3Request(.GET, key(name)))
+        let reply = try await bucket.client.exchange(S3Request(.GET, key(name)))
         if reply.status == 404 { return nil }
-        guard reply.isSuccess else { throw provider.client.refusal(reply).error(what) }
+        guard reply.isSuccess else { throw bucket.client.refusal(reply).error(what) }
         let tag = EntityTag.opaque(reply.header("ETag") ?? "")
         // A body without a length that broke off looks whole, and would be remembered so.
         guard reply.body.count == found.size || !tag.isEmpty && tag != found.tag else {
@@ -34,7 +35,7 @@ struct S3PrivateObjects: PrivateObjects {
         let expectation = base.map { Expectation.version($0) } ?? .nothing
         do throws(ProviderError) {
             return ContentVersion(
-                try await provider.writeObject(bytes, at: path(name), expectation))
+                try await provider.writer.write(bytes, at: path(name), expectation))
         } catch {
             guard error.code == .notFound, base != nil else { throw error }
             throw ProviderError(.conflict, "\(name) was removed by another machine meanwhile")
@@ -42,14 +43,14 @@ struct S3PrivateObjects: PrivateObjects {
     }
 
     func list(_ kind: PrivateName.Kind) async throws(ProviderError) -> [PrivateName] {
-        let folder = provider.names.folderKey([ReservedName.folder, kind.folderName])
+        let folder = bucket.names.folderKey([ReservedName.folder, kind.folderName])
         let what = "'.promisefs/\(kind.rawValue)' cannot be listed"
         var result: [PrivateName] = []
         var next: S3Listing.Next?
         repeat {
-            let page = try await provider.list(folder, delimiter: true, from: next, what)
+            let page = try await bucket.list(folder, delimiter: true, from: next, what)
             result += page.objects.compactMap { object in
-                provider.names.name(of: object.key, in: folder).flatMap {
+                bucket.names.name(of: object.key, in: folder).flatMap {
                     PrivateName(kind, $0.display)
                 }
             }
@@ -60,10 +61,13 @@ struct S3PrivateObjects: PrivateObjects {
 
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
         try await settle()
-        guard let found = try await provider.status(ofKey: key(name), "\(name) cannot be looked at")
+        guard let found = try await bucket.status(ofKey: key(name), "\(name) cannot be looked at")
         else { return }
         var isRemoved = found.version == base
-        if isRemoved { isRemoved = try await provider.remove(key(name), of: found.tag, "\(name) cannot be deleted") }
+        if isRemoved {
+            let what = "\(name) cannot be deleted"
+            isRemoved = try await provider.remover.remove(key(name), of: found.tag, what)
+        }
         guard isRemoved else {
             throw ProviderError(.conflict, "\(name) was changed by another machine meanwhile")
         }
@@ -72,32 +76,23 @@ struct S3PrivateObjects: PrivateObjects {
     func fetchTooLarge(
         _ name: PrivateName, into sink: any ContentSink
     ) async throws(ProviderError) -> ContentVersion? {
-        guard let found = try await provider.status(ofKey: key(name), "\(name) cannot be looked at"),
+        guard let found = try await bucket.status(ofKey: key(name), "\(name) cannot be looked at"),
             found.size > PrivateObject.byteCountMax
         else { return nil }
-        let path = path(name)
-        let reference = ItemReference(identifier: provider.identifier(path), path: path)
-        try await provider.fetchContents(of: reference, version: found.version, range: nil, into: sink)
+        try await provider.fetcher.fetch(path(name), version: found.version, range: nil, into: sink)
         return found.version
     }
 
     private func settle() async throws(ProviderError) {
-        try await provider.acquaintance.complete()
+        try await provider.meeting.acquaintance.complete()
         guard provider.privateObjects != nil else {
-            throw ProviderError(.refused, "the server honours no conditions: nothing of ours is kept there")
+            throw ProviderError(
+                .refused, "the server honours no conditions: nothing of ours is kept there")
         }
     }
 
     private func path(_ name: PrivateName) -> [FileName] {
         [ReservedName.folder, name.kind.folderName, name.fileName]
     }
-    private func key(_ name: PrivateName) -> [UInt8] { provider.names.key(path(name)) }
-}
-
-extension S3Provider {
-    package var privateObjects: (any PrivateObjects)? {
-        let traits = traits
-        let mayBe = traits.refusesTaken && traits.matchForm != nil || !isAcquainted
-        return mayBe ? S3PrivateObjects(provider: self) : nil
-    }
+    private func key(_ name: PrivateName) -> [UInt8] { bucket.names.key(path(name)) }
 }

@@ -19,14 +19,16 @@ struct S3Probe: Sendable {
         [.details, .conditions, .checksums, .copies, .controls, .folders, .parts], [.deletion, .completion],
     ]
 
-    let provider: S3Provider
+    let bucket: S3Bucket
     private let folder: [UInt8]
-    private var client: S3Client { provider.client }
+    private var client: S3Client { bucket.client }
 
-    init(provider: S3Provider) {
-        self.provider = provider
-        let unique = String(provider.clock.now().rawValue, radix: 36) + "-" + String(UInt32.random(in: 0 ... .max), radix: 36)
-        folder = provider.location.prefix + ReservedName.folder.bytes + Array("/probe-\(unique)/".utf8)
+    init(_ bucket: S3Bucket) {
+        self.bucket = bucket
+        let unique =
+            String(bucket.clock.now().rawValue, radix: 36) + "-"
+            + String(UInt32.random(in: 0 ... .max), radix: 36)
+        folder = bucket.location.prefix + ReservedName.folder.bytes + Array("/probe-\(unique)/".utf8)
     }
 
     private func key(_ name: String) -> [UInt8] { folder + Array(name.utf8) }
@@ -42,7 +44,7 @@ struct S3Probe: Sendable {
             await removeEverything()
             guard error.code == .refused || error.code == .notFound else { throw error }
             // Who refuses everything refuses for another reason than that nothing may be written.
-            _ = try await provider.firstLook()
+            _ = try await bucket.firstLook()
             return S3Probe.guess
         }
     }
@@ -102,7 +104,7 @@ struct S3Probe: Sendable {
         case .details:
             let found = try await exchange(S3Request(.HEAD, file))
             traits.keepsMetadata = found.header("X-Amz-Meta-Mtime") == "1.5"
-            let listed = try await provider.first(1, file, "an object to try the server with cannot be listed").first
+            let listed = try await bucket.first(1, file, "an object to try the server with cannot be listed").first
             traits.listsTrueTimes = listed?.lastModified == ObjectStatus(found.headers).lastModified
             traits.hasRanges = try await sendsRange(file)
         case .conditions: try await tryConditions(key("put"), tag, &traits)
@@ -177,7 +179,7 @@ struct S3Probe: Sendable {
     }
 
     private func tryCopy(_ file: [UInt8], _ tag: String, _ traits: inout S3Traits) async throws(ProviderError) {
-        let source = "/\(provider.location.bucket)/\(S3Location.encoded(file))"
+        let source = "/\(bucket.location.bucket)/\(S3Location.encoded(file))"
         let other = key("copied")
         _ = try await put(other, "two")
         let taken = try await exchange(
@@ -199,7 +201,7 @@ struct S3Probe: Sendable {
     private func keepsMarker(_ file: [UInt8]) async throws(ProviderError) -> Bool {
         let folder = file + [KeyNames.slash]
         guard try await put(folder, "").isSuccess, try await !exchange(S3Request(.HEAD, file)).isSuccess else { return false }
-        return try await provider.first(1, folder, "a folder to try the server with cannot be listed").map(\.key) == [folder]
+        return try await bucket.first(1, folder, "a folder to try the server with cannot be listed").map(\.key) == [folder]
     }
 
     private func tryParts(_ file: [UInt8], _ traits: inout S3Traits) async throws(ProviderError) {

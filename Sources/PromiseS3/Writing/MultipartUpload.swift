@@ -1,4 +1,3 @@
-import Foundation
 import NIOCore
 import NIOHTTP1
 import PromiseCore
@@ -6,24 +5,39 @@ import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 
-// Large content on its way up, in parts. What has arrived is asked of the server and compared with what is here, so that an
-// upload goes on where it broke off, also in another daemon, and never with parts of another content.
-// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html>
+/// A write under way.
+struct ObjectWrite: Sendable {
+    var key: [UInt8]
+    var path: [FileName]
+    var expectation: Expectation
+    /// What is kept with the content.
+    var headers: HTTPHeaders
+}
 
-extension S3Provider {
-    /// What is smaller goes in one request, which has no half and whose condition more servers honour.
-    static let straightByteCountMax: UInt64 = 16 << 20
-
+/// Large content on its way up, in parts: CreateMultipartUpload, UploadPart,
+/// CompleteMultipartUpload. What has arrived is asked of the server (ListParts) and compared with
+/// what is here, so that an upload goes on where it broke off, also in another daemon, and never
+/// with parts of another content.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html>
+struct MultipartUpload: Sendable {
     private struct Part: Sendable {
         var number: Int
         var tag: String
     }
 
-    /// Returns the tag of the object.
-    func writeInParts(_ source: any ContentSource, _ written: Written) async throws(ProviderError) -> String {
+    let bucket: S3Bucket
+    let journal: UploadJournal
+    private var client: S3Client { bucket.client }
+    private var pool: BlockingPool { bucket.pool }
+
+    /// Returns the tag of the object. Throws `.conflict` or `.notFound` when something else than
+    /// was expected is there; an upload that may go on later is left at the server.
+    func write(_ source: any ContentSource, _ written: ObjectWrite) async throws(ProviderError)
+        -> String
+    {
         let what = "\(shown(written.path)) cannot be uploaded"
         // What cannot succeed is not begun.
-        try await check(written.expectation, at: written.path)
+        try await bucket.check(written.expectation, at: written.path)
         let (record, arrived) = try await begin(source, written, what)
         do throws(ProviderError) {
             let plan = PartPlan(size: source.size, partByteCount: record.partByteCount)
@@ -31,7 +45,7 @@ extension S3Provider {
             let parts = try await send(plan, file, arrived, record, written.key, what)
             try source.validate()
             let tag = try await complete(parts, record, written, what)
-            await pool.run { [uploads] in uploads.remove(record) }
+            await pool.run { [journal] in journal.remove(record) }
             return tag
         } catch {
             if !error.code.leavesUpload { await abort(record, written.key) }
@@ -39,29 +53,46 @@ extension S3Provider {
         }
     }
 
+    /// For CompleteMultipartUpload: the tags of all parts, in order.
+    static func completion(_ tags: [String]) -> ByteBuffer {
+        let rows = tags.enumerated().map { index, tag in
+            "<Part><PartNumber>\(index + 1)</PartNumber><ETag>&quot;\(tag)&quot;</ETag></Part>"
+        }
+        return ByteBuffer(
+            string: "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+                + rows.joined() + "</CompleteMultipartUpload>")
+    }
+
     // MARK: Beginning
 
     /// An upload, and the tags of the parts of it that have arrived.
     private func begin(
-        _ source: any ContentSource, _ written: Written, _ what: String
+        _ source: any ContentSource, _ written: ObjectWrite, _ what: String
     ) async throws(ProviderError) -> (UploadJournal.Record, [Int: String]) {
         let key = S3Location.encoded(written.key)
         let headers = written.headers.map { "\($0): \($1)" }
-        if let record = uploads.record(key) {
-            if record.fits(size: source.size, headers: headers), let arrived = try await parts(of: record, written.key, what) {
-                await pool.run { [uploads, clock] in uploads.touch(record, at: clock.now()) }
+        if let record = journal.record(key) {
+            if record.fits(size: source.size, headers: headers),
+                let arrived = try await parts(of: record, written.key, what)
+            {
+                await pool.run { [journal, clock = bucket.clock] in
+                    journal.touch(record, at: clock.now())
+                }
                 return (record, arrived)
             }
             await abort(record, written.key)
         }
-        let reply = try await client.succeed(S3Request(.POST, written.key, [QueryItem("uploads")], written.headers), what)
+        let request = S3Request(.POST, written.key, [QueryItem("uploads")], written.headers)
+        let reply = try await client.succeed(request, what)
         guard let upload = S3Document.parse(reply.body)?.values["UploadId"], !upload.isEmpty else {
             throw ProviderError(.retry, "\(what): the server's answer is not whole")
         }
         let plan = PartPlan(size: source.size)
         let record = UploadJournal.Record(
-            key: key, upload: upload, size: source.size, partByteCount: plan.partByteCount, headers: headers, began: clock.now())
-        await pool.run { [uploads] in uploads.add(record) }
+            key: key, upload: upload, size: source.size, partByteCount: plan.partByteCount,
+            headers: headers,
+            began: bucket.clock.now())
+        await pool.run { [journal] in journal.add(record) }
         return (record, [:])
     }
 
@@ -81,10 +112,14 @@ extension S3Provider {
                 throw ProviderError(.retry, "\(what): the server's answer is not whole")
             }
             for row in document.rows where row.name == "Part" {
-                guard let number = row.values["PartNumber"].flatMap({ Int($0) }), let tag = row.values["ETag"] else { continue }
+                guard let number = row.values["PartNumber"].flatMap({ Int($0) }),
+                    let tag = row.values["ETag"]
+                else { continue }
                 result[number] = EntityTag.opaque(tag)
             }
-            let next = document.values["IsTruncated"] == "true" ? document.values["NextPartNumberMarker"] : nil
+            let next =
+                document.values["IsTruncated"] == "true"
+                ? document.values["NextPartNumberMarker"] : nil
             marker = next == marker ? nil : next
         } while marker != nil
         return result
@@ -92,17 +127,21 @@ extension S3Provider {
 
     // MARK: Parts
 
-    /// One after the other, so that a daemon that is killed sends less than a part again; the next one is read and hashed
-    /// meanwhile.
+    /// One after the other, so that a daemon that is killed sends less than a part again; the next
+    /// one is read and hashed meanwhile.
     private func send(
-        _ plan: PartPlan, _ file: FileBody, _ arrived: [Int: String], _ record: UploadJournal.Record, _ key: [UInt8],
+        _ plan: PartPlan, _ file: FileBody, _ arrived: [Int: String],
+        _ record: UploadJournal.Record, _ key: [UInt8],
         _ what: String
     ) async throws(ProviderError) -> [Part] {
         var parts: [Part] = []
         var current = await load(1, plan, file, arrived[1])
         for number in 1...plan.count {
-            async let next = plan.readsAhead ? load(number + 1, plan, file, arrived[number + 1]) : nil
-            if let part = current { parts.append(try await send(part.get(), number, arrived[number], record, key, what)) }
+            async let next =
+                plan.readsAhead ? load(number + 1, plan, file, arrived[number + 1]) : nil
+            if let part = current {
+                parts.append(try await send(part.get(), number, arrived[number], record, key, what))
+            }
             current = await next
             if current == nil { current = await load(number + 1, plan, file, arrived[number + 1]) }
         }
@@ -111,7 +150,8 @@ extension S3Provider {
 
     private struct LoadedPart: Sendable {
         var body: ByteBuffer
-        /// Of what has arrived before, or where the request itself is not signed with the content's hash and leaves this machine.
+        /// Of what has arrived before, or where the request itself is not signed with the content's
+        /// hash and leaves this machine.
         var digest: (header: String, tag: String)?
         var hash: String?
     }
@@ -121,7 +161,9 @@ extension S3Provider {
         _ number: Int, _ plan: PartPlan, _ file: FileBody, _ arrived: String?
     ) async -> Result<LoadedPart, ProviderError>? {
         guard number <= plan.count else { return nil }
-        let (range, signsHash, hasChecksum) = (plan.range(number), client.signsContent, client.checksParts)
+        let (range, signsHash, hasChecksum) = (
+            plan.range(number), client.signsContent, client.checksParts
+        )
         return await pool.run {
             do throws(ProviderError) {
                 var part = LoadedPart(body: try file.read(at: range.lower, range.count))
@@ -135,11 +177,15 @@ extension S3Provider {
     }
 
     private func send(
-        _ part: LoadedPart, _ number: Int, _ arrived: String?, _ record: UploadJournal.Record, _ key: [UInt8], _ what: String
+        _ part: LoadedPart, _ number: Int, _ arrived: String?, _ record: UploadJournal.Record,
+        _ key: [UInt8], _ what: String
     ) async throws(ProviderError) -> Part {
         if let arrived, arrived == part.digest?.tag { return Part(number: number, tag: arrived) }
-        var request = S3Request(.PUT, key, [QueryItem("partNumber", "\(number)"), QueryItem("uploadId", record.upload)])
-        if let digest = part.digest { request.headers.add(name: "Content-MD5", value: digest.header) }
+        var request = S3Request(
+            .PUT, key, [QueryItem("partNumber", "\(number)"), QueryItem("uploadId", record.upload)])
+        if let digest = part.digest {
+            request.headers.add(name: "Content-MD5", value: digest.header)
+        }
         request.body = part.body
         request.bodyHash = part.hash
         request.isRepeatable = true
@@ -153,30 +199,33 @@ extension S3Provider {
     // MARK: Ending
 
     private func complete(
-        _ parts: [Part], _ record: UploadJournal.Record, _ written: Written, _ what: String
+        _ parts: [Part], _ record: UploadJournal.Record, _ written: ObjectWrite, _ what: String
     ) async throws(ProviderError) -> String {
-        if !(traits.completionRefusesTaken && traits.completionMatches) { try await check(written.expectation, at: written.path) }
-        let rows = parts.map { "<Part><PartNumber>\($0.number)</PartNumber><ETag>&quot;\($0.tag)&quot;</ETag></Part>" }
-        let body = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\(rows.joined())"
+        let traits = bucket.traits
+        let isConditional = traits.completionRefusesTaken && traits.completionMatches
+        if !isConditional { try await bucket.check(written.expectation, at: written.path) }
         var request = S3Request(.POST, written.key, [QueryItem("uploadId", record.upload)])
         request.headers.add(name: "Content-Type", value: "application/xml")
-        if traits.completionRefusesTaken && traits.completionMatches {
-            request.headers.add(contentsOf: conditions(written.expectation))
-        }
-        request.body = ByteBuffer(string: body + "</CompleteMultipartUpload>")
+        if isConditional { request.headers.add(contentsOf: bucket.conditions(written.expectation)) }
+        request.body = MultipartUpload.completion(parts.map(\.tag))
         let reply = try await client.exchange(request)
         guard reply.isSuccess else { throw client.refusal(reply).error(what) }
         // A server that works long on it says that it succeeds before it knows.
         guard let document = S3Document.parse(reply.body) else {
             throw ProviderError(.retry, "\(what): the server's answer is not whole")
         }
-        if document.name == "Error" { throw S3Refusal(status: 500, code: document.values["Code"]).error(what) }
-        // Some servers do not tell the tag, and none of those that honour no condition tells who was last.
-        let found = try await status(of: written.path)
+        if document.name == "Error" {
+            throw S3Refusal(status: 500, code: document.values["Code"]).error(what)
+        }
+        // Some servers do not tell the tag, and none of those that honour no condition tells who
+        // was last.
+        let found = try await bucket.status(of: written.path)
         let told = EntityTag.opaque(document.values["ETag"] ?? "")
         let expected = told.isEmpty ? PartDigest.ofParts(parts.map(\.tag)) : told
-        guard found.size == record.size, expected == nil || !traits.completionTellsTag || found.tag == expected else {
-            throw S3Provider.taken(shown(written.path))
+        guard found.size == record.size,
+            expected == nil || !traits.completionTellsTag || found.tag == expected
+        else {
+            throw ProviderError.taken(written.path)
         }
         return found.tag
     }
@@ -185,15 +234,18 @@ extension S3Provider {
     private func abort(_ record: UploadJournal.Record, _ key: [UInt8]) async {
         // Also when the caller was cancelled.
         let request = Task { [client] in
-            try? await client.exchange(S3Request(.DELETE, key, [QueryItem("uploadId", record.upload)]))
+            try? await client.exchange(
+                S3Request(.DELETE, key, [QueryItem("uploadId", record.upload)]))
         }
-        guard let reply = await request.value, reply.isSuccess || reply.status == 404 else { return }
-        await pool.run { [uploads] in uploads.remove(record) }
+        guard let reply = await request.value, reply.isSuccess || reply.status == 404 else {
+            return
+        }
+        await pool.run { [journal] in journal.remove(record) }
     }
 
     /// Those that nobody went on with. Others' are not ours to give up.
-    func removeOldUploads() async {
-        for record in uploads.old(at: clock.now()) {
+    func removeOld() async {
+        for record in journal.old(at: bucket.clock.now()) {
             guard let key = PercentEncoding.decoded(record.key) else { continue }
             await abort(record, key)
         }

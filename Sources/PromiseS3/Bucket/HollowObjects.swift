@@ -1,0 +1,100 @@
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+import PromiseSystem
+
+/// An empty object that stands for nothing: nobody who looks at it takes it for a file.
+///
+/// Servers that honour a condition on PUT and none on copies and deletions would copy over what
+/// others made since it was looked at, and delete what they wrote. So a hollow object is put there
+/// first, on the condition: where a copy is to come, and in the place of what is to be deleted.
+/// What a daemon that died has left is replaced by whoever needs the key.
+enum HollowObject {
+    static let header = ObjectDetails.prefix + "promisefs-hollow"
+    /// No copy and no deletion takes longer to follow.
+    static let lifetime = Duration.seconds(60)
+    /// In the place of what is deleted.
+    static let deleted = "deleted"
+
+    /// `mark`: for what it stands there.
+    static func headers(_ mark: String) -> HTTPHeaders {
+        [header: mark, "Content-Type": ObjectWriter.ordinaryType]
+    }
+
+    /// Of a copy of this key (FNV-1a). Whoever goes on with a move that broke off knows its own by
+    /// it.
+    static func mark(_ source: [UInt8]) -> String {
+        let hash = source.reduce(UInt64(0xcbf2_9ce4_8422_2325)) {
+            ($0 ^ UInt64($1)) &* 0x100_0000_01b3
+        }
+        return String(hash, radix: 16)
+    }
+
+    /// In the place of what has been copied to this key, and is deleted next.
+    static func moved(to target: [UInt8]) -> String { "moved-" + mark(target) }
+
+    static func isOne(_ status: ObjectStatus) -> Bool {
+        status.size == 0 && status.kept.contains(name: header)
+    }
+
+    static func mark(_ status: ObjectStatus) -> String? { status.kept.first(name: header) }
+}
+
+extension S3Traits {
+    private var keepsHollows: Bool { refusesTaken && matchForm != nil && keepsMetadata }
+    var copiesIntoHollows: Bool { !copyRefusesTaken && keepsHollows }
+    var deletesByHollows: Bool { !deletionMatches && keepsHollows }
+}
+
+/// The hollow objects of a bucket: put, found and removed again.
+struct HollowObjects: Sendable {
+    let bucket: S3Bucket
+
+    private var areUsed: Bool { bucket.traits.copiesIntoHollows || bucket.traits.deletesByHollows }
+
+    /// In the place of what is expected there.
+    func put(
+        _ key: [UInt8], _ expectation: Expectation, _ mark: String
+    ) async throws(ProviderError) -> HTTPReply {
+        var request = S3Request(.PUT, key, [], HollowObject.headers(mark))
+        request.headers.add(contentsOf: bucket.conditions(expectation))
+        return try await bucket.client.exchange(request)
+    }
+
+    /// Whoever left it will not come back to it.
+    func isForsaken(_ status: ObjectStatus) -> Bool {
+        HollowObject.isOne(status)
+            && status.lastModified.advanced(by: HollowObject.lifetime) < bucket.clock.now()
+    }
+
+    /// What stands for nothing at a key, and is left by somebody who will not come back to it.
+    func forsaken(_ key: [UInt8], _ what: String) async throws(ProviderError) -> ObjectStatus? {
+        guard areUsed, let there = try await bucket.anyStatus(ofKey: key, what), isForsaken(there)
+        else { return nil }
+        return there
+    }
+
+    /// False when there is none.
+    func remove(_ key: [UInt8], _ what: String) async throws(ProviderError) -> Bool {
+        guard areUsed, let found = try await bucket.anyStatus(ofKey: key, what),
+            HollowObject.isOne(found)
+        else { return false }
+        _ = try await bucket.client.exchange(S3Request(.DELETE, key))
+        return true
+    }
+
+    /// An attempt that broke off may have put a hollow object in the place of what it had copied:
+    /// that is deleted then. Nil: there is none. False: it is another one's, who deletes it.
+    func endRemoval(
+        _ key: [UInt8], copiedTo target: [UInt8], _ what: String
+    ) async throws(ProviderError) -> Bool? {
+        guard bucket.traits.deletesByHollows,
+            let found = try await bucket.anyStatus(ofKey: key, what),
+            HollowObject.isOne(found)
+        else { return nil }
+        let isOurs = HollowObject.mark(found) == HollowObject.moved(to: target)
+        guard isOurs || isForsaken(found) else { return false }
+        return try await remove(key, what)
+    }
+}
