@@ -1,21 +1,21 @@
-import Glibc
-import Logging
 import PromiseCore
 import PromiseProvider
 import PromiseSystem
-import Synchronization
 
-// What makes an item of the folder the same item. A file is known by the file system's own stable name for it (its handle),
-// which renames do not change. Replacing content makes a new file, so the new one carries the old identifier in an attribute,
-// the mark, together with its own handle: a copy made by `cp -a` takes the mark along but has another handle, and is not
-// mistaken for the original.
+// What makes an item of the folder the same item. A file is known by the file system's own stable
+// name for it (its handle), which renames do not change. Replacing content makes a new file, so the
+// new one carries the old identifier in an attribute, the mark, together with its own handle: a
+// copy made by `cp -a` takes the mark along but has another handle, and is not mistaken for the
+// original.
 //
-// Where a file system has no lasting names for files (`Root.knowsByPlace`), an item is what is at a path: its identifier is the
-// path, its version is of size and time only, and the handle serves to tell files apart for as long as one call takes.
+// Where a file system has no lasting names for files (`FolderRoot.knowsByPlace`), an item is what
+// is at a path: its identifier is the path, its version is of size and time only, and the handle
+// serves to tell files apart for as long as one call takes.
 
 /// Who a file, folder or link is.
 struct FolderIdentity: Equatable, Sendable {
-    /// This very file: its handle in hexadecimal, with the file system's identity where that is not the root's.
+    /// This very file: its handle in hexadecimal, with the file system's identity where that is not
+    /// the root's.
     var own: String
     /// What a valid mark says, else `own`.
     var base: String
@@ -24,7 +24,7 @@ struct FolderIdentity: Equatable, Sendable {
     /// `own` stays with the file.
     var isLasting: Bool
 
-    /// `parent` is the folder as `FolderProvider.text(of:at:)` gives it.
+    /// `parent` is the folder as `FolderLocator.text(of:at:)` gives it.
     func identifier(parent: String, name: FileName) -> ItemIdentifier {
         guard isLasting else { return ItemIdentifier("\(parent)/\(name.display)") }
         guard hasSeveralNames else { return ItemIdentifier(base) }
@@ -39,14 +39,18 @@ struct FolderIdentity: Equatable, Sendable {
 enum IdentityMark {
     static let attribute: StaticString = "user.promisefs.identifier"
 
-    static func value(identifier: ItemIdentifier, own: String) -> [UInt8] { Array("\(identifier.rawValue) \(own)".utf8) }
+    static func value(identifier: ItemIdentifier, own: String) -> [UInt8] {
+        Array("\(identifier.rawValue) \(own)".utf8)
+    }
 
-    /// The identifier in a mark, or nil when the mark was written for another file, or names what no file of its file system
-    /// is called.
+    /// The identifier in a mark, or nil when the mark was written for another file, or names what
+    /// no file of its file system is called.
     static func identifier(in value: [UInt8], own: String) -> String? {
-        guard let space = value.lastIndex(of: 0x20), space > 0, value[(space + 1)...].elementsEqual(own.utf8),
+        guard let space = value.lastIndex(of: 0x20), space > 0,
+            value[(space + 1)...].elementsEqual(own.utf8),
             space <= byteCountMax, value[..<space].allSatisfy(isOfIdentifiers),
-            let identifier = String(validating: value[..<space], as: UTF8.self), fileSystem(in: identifier) == fileSystem(in: own)
+            let identifier = String(validating: value[..<space], as: UTF8.self),
+            fileSystem(in: identifier) == fileSystem(in: own)
         else { return nil }
         return identifier
     }
@@ -56,7 +60,9 @@ enum IdentityMark {
     /// Digits, and what stands before a file system, a place, a name and a time.
     private static func isOfIdentifiers(_ byte: UInt8) -> Bool {
         switch byte {
-        case 0x30...0x39, 0x61...0x66, UInt8(ascii: "@"), UInt8(ascii: "~"), UInt8(ascii: "."), UInt8(ascii: "-"): true
+        case 0x30...0x39, 0x61...0x66, UInt8(ascii: "@"), UInt8(ascii: "~"), UInt8(ascii: "."),
+            UInt8(ascii: "-"):
+            true
         default: false
         }
     }
@@ -123,10 +129,14 @@ struct FolderEntry: Sendable {
 
     static let folderVersion = ContentVersion("folder")
 
-    var version: ContentVersion { FolderEntry.version(status, identity.isLasting ? identity.own : nil, target: target) }
+    var version: ContentVersion {
+        FolderEntry.version(status, identity.isLasting ? identity.own : nil, target: target)
+    }
 
-    /// Changes with the content, not with mode, owner or name. A lasting handle tells apart two files of one size and time.
-    static func version(_ status: FileStatus, _ handle: String?, target: [UInt8]?) -> ContentVersion {
+    /// Changes with the content, not with mode, owner or name. A lasting handle tells apart two
+    /// files of one size and time.
+    static func version(_ status: FileStatus, _ handle: String?, target: [UInt8]?) -> ContentVersion
+    {
         let own = handle.map { "-" + $0 } ?? ""
         switch status.kind {
         case .folder: return folderVersion
@@ -140,12 +150,14 @@ struct FolderEntry: Sendable {
 
     /// Also one whose mark is believed here, and not there.
     func isSame(as other: FolderEntry) -> Bool {
-        other.identity.isLasting ? identity.own == other.identity.own : identity.base == other.identity.base
+        other.identity.isLasting
+            ? identity.own == other.identity.own : identity.base == other.identity.base
     }
 
     func item(parent: ItemIdentifier?) -> Item {
         var metadata = status.metadata
-        // That everything on a memory stick is a program, and anybody's to write to, says nothing of the item.
+        // That everything on a memory stick is a program, and anybody's to write to, says nothing
+        // of the item.
         if !hasOwnMode { metadata.mode &= status.kind == .folder ? 0o755 : 0o644 }
         return Item(
             identifier: identifier, parent: parent, name: shownName, kind: status.kind,
@@ -157,93 +169,5 @@ struct FolderEntry: Sendable {
 extension FileStatus {
     var metadata: Metadata {
         Metadata(mode: permissions, owner: owner, group: group, modificationTime: modificationTime)
-    }
-}
-
-extension FolderProvider {
-    /// The handle of an entry, or of an open file when `name` is empty.
-    func ownIdentity(_ name: [UInt8], in folder: CInt, status: FileStatus) throws(SystemError) -> String {
-        var own: String
-        if let handle = fileHandleText(of: name, in: folder) {
-            own = handle
-        } else {
-            // No handles here: an inode number is given to another file later, but not with the same time of birth.
-            own = String(status.inode, radix: 16) + "-" + String(status.birthTime.rawValue, radix: 16)
-        }
-        guard let root = shared.withLock({ $0.root }) else { return own }
-        let isRoots = root.device == status.device
-        if !isRoots { own += try "@" + deviceText(status.device, name: name, in: folder) }
-        return status.mount == root.mount ? own : own + mounts.text(of: status.mount, isRoots: isRoots)
-    }
-
-    /// Tells file systems mounted inside the folder apart; device numbers change from boot to boot.
-    private func deviceText(_ device: UInt64, name: [UInt8], in folder: CInt) throws(SystemError) -> String {
-        if let known = shared.withLock({ $0.deviceTexts[device] }) { return known }
-        let facts: FileSystemFacts
-        if name.isEmpty {
-            facts = try FileSystemFacts.of(descriptor: folder, label: "folder.device.facts")
-        } else {
-            let entry = try Descriptor.open(name, in: folder, flags: openPathOnly | O_NOFOLLOW, label: "folder.device.open")
-            facts = try FileSystemFacts.of(descriptor: entry.number, label: "folder.device.facts")
-        }
-        let text = String(facts.identity == 0 ? device : facts.identity, radix: 16)
-        shared.withLock { $0.deviceTexts[device] = text }
-        return text
-    }
-
-    /// Looks at one entry; nil when there is none or it is nothing a provider holds (fifo, socket, device, unreadable link).
-    /// `.` asks for the folder itself. `parent` is the folder as `text(of:at:)` gives it, of which identifiers are made.
-    func entry(_ name: [UInt8], in folder: CInt, parent: String, readsMarks: Bool) throws(SystemError) -> FolderEntry? {
-        guard let shownName = shown(name) else { return nil }
-        // Three calls on one name may see two files when it is replaced between them; then they start again.
-        for _ in 0..<16 {
-            do throws(SystemError) {
-                let status = try FileStatus.of(name, in: folder, label: "folder.entry.status")
-                guard status.kind.isStorable else { return nil }
-                let own = try ownIdentity(name, in: folder, status: status)
-                var base = own
-                if readsMarks, status.kind == .file, let mark = try marks.read(name, in: folder, own) {
-                    if let marked = IdentityMark.identifier(in: mark, own: own) {
-                        base = marked
-                    } else if try ownIdentity(name, in: folder, status: status) != own {
-                        continue
-                    }
-                }
-                let link = status.kind == .link ? try target(name, in: folder) : nil
-                if status.kind == .link, link == nil { return nil }
-                return described(name, shownName, status, own: own, base: base, parent: parent, target: link)
-            } catch {
-                switch error.errno {
-                case ENOENT: return nil
-                // readlinkat on what is no link any more.
-                case EINVAL: continue
-                default: throw error
-                }
-            }
-        }
-        throw SystemError(errno: EAGAIN, label: "folder.entry.status")
-    }
-
-    /// What is known of an entry, put together. `parent` is "" where it is about to get another name.
-    func described(
-        _ name: [UInt8], _ shownName: FileName, _ status: FileStatus, own: String, base: String, parent: String = "",
-        target: [UInt8]? = nil
-    ) -> FolderEntry {
-        let identity = FolderIdentity(
-            own: own, base: base, hasSeveralNames: status.kind != .folder && status.links > 1, isLasting: !knowsByPlace)
-        return FolderEntry(
-            name: name, shownName: shownName, status: writable.asBefore(status), identity: identity,
-            identifier: identity.identifier(parent: parent, name: shownName), target: target, hasOwnMode: kept.contains(.modes))
-    }
-
-    /// nil where the file system keeps it to itself, as sshfs does with targets that lead out of its mount.
-    private func target(_ name: [UInt8], in folder: CInt) throws(SystemError) -> [UInt8]? {
-        do throws(SystemError) {
-            return shown(target: try readLink(name, in: folder, label: "folder.entry.link"))
-        } catch {
-            guard [EPERM, EACCES].contains(error.errno) else { throw error }
-            logger.info("where a link leads may not be read", metadata: ["name": "\(escapedForDisplay(name))"])
-            return nil
-        }
     }
 }

@@ -1,15 +1,19 @@
 import Glibc
 import PromiseCore
-package import PromiseProvider
+import PromiseProvider
 import PromiseSystem
 
 /// Files in `.promisefs/KIND`. A version is made of the file's content and identity; who writes has
 /// the turn of the lock file, and a new content is whole and on the disk before it takes the name.
 struct FolderPrivateObjects: PrivateObjects {
     let provider: FolderProvider
+    private var hidden: HiddenFolder { provider.hidden }
+    private var lock: FolderLock { provider.lock }
+    private var root: FolderRoot { provider.root }
+    private var pool: BlockingPool { provider.pool }
 
     func read(_ name: PrivateName) async throws(ProviderError) -> PrivateObject? {
-        try await provider.onPool { [self] () throws(ProviderError) in
+        try await pool.runUnlessCancelled { [self] () throws(ProviderError) in
             guard let folder = try known(name.kind) else { return nil }
             return try object(name, in: folder)
         }
@@ -18,22 +22,22 @@ struct FolderPrivateObjects: PrivateObjects {
     func write(
         _ bytes: [UInt8], to name: PrivateName, base: ContentVersion?
     ) async throws(ProviderError) -> ContentVersion {
-        try await provider.onPool { [self] () throws(ProviderError) in
+        try await pool.runUnlessCancelled { [self] () throws(ProviderError) in
             // What a killed daemon leaves there is removed with the uploads.
-            let uploads = try provider.openUploads()
-            let folder = try provider.openHidden(Array(name.kind.rawValue.utf8))
-            let draft = provider.temporaryName(.store)
+            let uploads = try hidden.openUploads()
+            let folder = try hidden.openHidden(Array(name.kind.rawValue.utf8))
+            let draft = hidden.names.name(.store)
             do throws(ProviderError) {
                 try mapped("\(name) cannot be written") { () throws(SystemError) in
                     try put(bytes, draft, uploads)
                 }
-                return try provider.withStoreLock { () throws(ProviderError) in
+                return try lock.withTurn { () throws(ProviderError) in
                     guard try object(name, in: folder)?.version == base else { throw changed(name) }
                     try mapped("\(name) cannot take its place") { () throws(SystemError) in
                         try rename(
                             draft, in: uploads.number, to: name.fileName.bytes, in: folder.number,
                             label: "folder.object.rename")
-                        if provider.isDurable {
+                        if root.isDurable {
                             let list = try folder.openForReading()
                             try synchronize(
                                 list.number, dataOnly: false, label: "folder.object.sync")
@@ -45,14 +49,14 @@ struct FolderPrivateObjects: PrivateObjects {
                     return now.version
                 }
             } catch {
-                provider.remove(draft, in: uploads)
+                hidden.names.remove(draft, in: uploads)
                 throw error
             }
         }
     }
 
     func list(_ kind: PrivateName.Kind) async throws(ProviderError) -> [PrivateName] {
-        try await provider.onPool { [self] () throws(ProviderError) in
+        try await pool.runUnlessCancelled { [self] () throws(ProviderError) in
             guard let folder = try known(kind) else { return [] }
             let names = try mapped("'.promisefs/\(kind.rawValue)' cannot be listed") {
                 () throws(SystemError) in
@@ -65,11 +69,11 @@ struct FolderPrivateObjects: PrivateObjects {
     }
 
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
-        try await provider.onPool { [self] () throws(ProviderError) in
+        try await pool.runUnlessCancelled { [self] () throws(ProviderError) in
             guard let folder = try known(name.kind), try version(name, in: folder) != nil else {
                 return
             }
-            try provider.withStoreLock { () throws(ProviderError) in
+            try lock.withTurn { () throws(ProviderError) in
                 guard let now = try version(name, in: folder) else { return }
                 guard now == base else { throw changed(name) }
                 try mapped("\(name) cannot be removed") { () throws(SystemError) in
@@ -83,8 +87,10 @@ struct FolderPrivateObjects: PrivateObjects {
     func fetchTooLarge(
         _ name: PrivateName, into sink: any ContentSink
     ) async throws(ProviderError) -> ContentVersion? {
-        try await provider.onPool { [self] () throws(ProviderError) in
-            guard let folder = try known(name.kind), let (file, status) = try tooLarge(name, in: folder) else {
+        try await pool.runUnlessCancelled { [self] () throws(ProviderError) in
+            guard let folder = try known(name.kind),
+                let (file, status) = try tooLarge(name, in: folder)
+            else {
                 return nil
             }
             let count = try sink.copy(from: file.number, at: 0, to: 0, count: status.size)
@@ -93,7 +99,9 @@ struct FolderPrivateObjects: PrivateObjects {
         }
     }
 
-    private func version(_ name: PrivateName, in folder: OpenFolder) throws(ProviderError) -> ContentVersion? {
+    private func version(_ name: PrivateName, in folder: OpenFolder) throws(ProviderError)
+        -> ContentVersion?
+    {
         if let (_, status) = try tooLarge(name, in: folder) { return version(ofTooLarge: status) }
         return try object(name, in: folder)?.version
     }
@@ -108,8 +116,10 @@ struct FolderPrivateObjects: PrivateObjects {
         do throws(SystemError) {
             let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
             let file = try Descriptor.open(
-                name.fileName.bytes, in: folder.number, flags: flags, label: "folder.object.openLarge")
-            let status = try FileStatus.of(descriptor: file.number, label: "folder.object.statusLarge")
+                name.fileName.bytes, in: folder.number, flags: flags,
+                label: "folder.object.openLarge")
+            let status = try FileStatus.of(
+                descriptor: file.number, label: "folder.object.statusLarge")
             guard status.kind == .file, status.size > PrivateObject.byteCountMax else { return nil }
             return (SharedDescriptor(file), status)
         } catch {
@@ -124,13 +134,13 @@ struct FolderPrivateObjects: PrivateObjects {
 
     /// Nil when nobody has written one yet: looking makes no folder.
     private func known(_ kind: PrivateName.Kind) throws(ProviderError) -> OpenFolder? {
-        let root = try provider.openRoot()
+        let top = try root.open()
         do throws(SystemError) {
-            return try root.open(ReservedName.folder).open(Array(kind.rawValue.utf8))
+            return try top.open(ReservedName.folder).open(Array(kind.rawValue.utf8))
         } catch {
             if error.errno == ENOENT { return nil }
             throw ProviderError(
-                error, "'\(provider.displayPath)/.promisefs/\(kind.rawValue)' cannot be used")
+                error, "'\(root.displayPath)/.promisefs/\(kind.rawValue)' cannot be used")
         }
     }
 
@@ -174,12 +184,8 @@ struct FolderPrivateObjects: PrivateObjects {
             name, in: folder.number, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644,
             label: "folder.object.make")
         try writeFully(file.number, bytes, at: 0, label: "folder.object.write")
-        if provider.isDurable {
+        if root.isDurable {
             try synchronize(file.number, dataOnly: false, label: "folder.object.content")
         }
     }
-}
-
-extension FolderProvider {
-    package var privateObjects: (any PrivateObjects)? { FolderPrivateObjects(provider: self) }
 }

@@ -6,9 +6,10 @@ import Synchronization
 
 /// What is in folders that were looked through for items which are not where they were.
 ///
-/// When many files of a large folder are removed at once each of them is asked for, and to look through all of the folder for
-/// each took minutes, with every thread of the pool. So whoever comes while others look waits and is told by the look that began
-/// after that, and as long as the folder itself has not changed one look is enough for all.
+/// When many files of a large folder are removed at once each of them is asked for, and to look
+/// through all of the folder for each took minutes, with every thread of the pool. So whoever comes
+/// while others look waits and is told by the look that began after that, and as long as the folder
+/// itself has not changed one look is enough for all.
 package final class FolderSearches: Sendable {
     private struct Look {
         /// Uptime.
@@ -36,10 +37,12 @@ package final class FolderSearches: Sendable {
     /// How many times a folder was looked through.
     package var lookCount: Int { looks.withLock { $0 } }
 
-    /// Waits for others who look through the same folder. False when the item is not there. `mayLast`: the folder's own time
-    /// tells whatever is changed in it. `look` hands on the identifier of all that is there.
+    /// Waits for others who look through the same folder. False when the item is not there.
+    /// `mayLast`: the folder's own time tells whatever is changed in it. `look` hands on the
+    /// identifier of all that is there.
     func mayHold(
-        _ identifier: ItemIdentifier, _ folder: OpenFolder, _ text: String, mayLast: Bool, _ clock: any TimeSource,
+        _ identifier: ItemIdentifier, _ folder: OpenFolder, _ text: String, mayLast: Bool,
+        _ clock: any TimeSource,
         _ look: ((ItemIdentifier) -> Void) throws(SystemError) -> Void
     ) throws(SystemError) -> Bool {
         let (came, number) = (clock.uptime(), identifier.hashValue)
@@ -50,15 +53,20 @@ package final class FolderSearches: Sendable {
             return found
         }
         return try known.last.withLock { (last) throws(SystemError) in
-            let changeTime = try FileStatus.of(descriptor: folder.number, label: "folder.search.status").changeTime
-            if let last, last.began >= came || (mayLast && last.isSettled && last.changeTime == changeTime) {
+            let changeTime = try FileStatus.of(
+                descriptor: folder.number, label: "folder.search.status"
+            ).changeTime
+            if let last,
+                last.began >= came || (mayLast && last.isSettled && last.changeTime == changeTime)
+            {
                 return last.identifiers.contains(number)
             }
             last = nil
             looks.withLock { $0 += 1 }
             var new = Look(
                 began: clock.uptime(), changeTime: changeTime,
-                isSettled: changeTime.advanced(by: FolderSearches.tick) < clock.now(), identifiers: [])
+                isSettled: changeTime.advanced(by: FolderSearches.tick) < clock.now(),
+                identifiers: [])
             try look { new.identifiers.insert($0.hashValue) }
             if new.identifiers.count <= FolderSearches.identifiersMax { last = new }
             return new.identifiers.contains(number)
@@ -68,43 +76,52 @@ package final class FolderSearches: Sendable {
 
 /// Looks for an item by all names of a folder.
 struct FolderSearch {
-    let provider: FolderProvider
+    let locator: FolderLocator
     let root: OpenFolder
 
-    func run(for identifier: ItemIdentifier, in path: [FileName]) throws(ProviderError) -> LocatedItem? {
-        let marks = provider.readsMarks(root)
+    func run(for identifier: ItemIdentifier, in path: [FileName]) throws(ProviderError)
+        -> LocatedItem?
+    {
+        let marks = locator.root.readsMarks(root)
         do throws(SystemError) {
-            let folder = try provider.walk(path[...], from: root)
-            let own = try provider.text(of: folder, at: path[...])
+            let folder = try locator.walk(path[...], from: root)
+            let own = try locator.text(of: folder, at: path[...])
             var result: FolderEntry?
             func look(_ seen: (ItemIdentifier) -> Void) throws(SystemError) {
-                for (name, _) in try listFolder(try folder.openForReading(), label: "folder.search.list") {
+                for (name, _) in try listFolder(
+                    try folder.openForReading(), label: "folder.search.list")
+                {
                     guard !ReservedName.contains(name, inRoot: path.isEmpty) else { continue }
-                    let entry = try provider.entry(name, in: folder.number, parent: own, readsMarks: marks)
+                    let entry = try locator.entries.entry(
+                        name, in: folder.number, parent: own, readsMarks: marks)
                     guard let entry else { continue }
                     seen(entry.identifier)
                     if entry.identifier == identifier { result = result ?? entry }
                 }
             }
             let key = marks ? own + " marked" : own
-            let mayHold = try provider.searches.mayHold(
-                identifier, folder, key, mayLast: tellsChanges, provider.clock, look)
+            let mayHold = try locator.searches.mayHold(
+                identifier, folder, key, mayLast: tellsChanges, locator.root.clock, look)
             guard mayHold else { return nil }
             // Another one's look has found it.
             if result == nil { try look { _ in } }
             guard let found = result else { return nil }
             let place = found.shownName
-            provider.places.withLock { $0.learn(identifier, parent: ItemIdentifier(own), name: place) }
+            locator.places.withLock {
+                $0.learn(identifier, parent: ItemIdentifier(own), name: place)
+            }
             return LocatedItem(
-                folder: folder, folderText: own, parent: ItemIdentifier(own), entry: found, path: path + [place])
+                folder: folder, folderText: own, parent: ItemIdentifier(own), entry: found,
+                path: path + [place])
         } catch {
             if [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, EACCES].contains(error.errno) { return nil }
-            throw ProviderError(error, "'\(provider.display(path))' cannot be looked through")
+            throw ProviderError(error, "'\(display(path))' cannot be looked through")
         }
     }
 
-    /// What is mounted inside, and what other machines have, may be another thing without its folder having changed.
+    /// What is mounted inside, and what other machines have, may be another thing without its
+    /// folder having changed.
     private var tellsChanges: Bool {
-        provider.mounts.isEmpty && provider.shared.withLock { $0.root?.isShared } == false
+        locator.root.mounts.isEmpty && locator.root.knownFacts?.isShared == false
     }
 }

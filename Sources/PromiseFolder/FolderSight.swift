@@ -1,18 +1,19 @@
-import Glibc
 import Logging
 import PromiseCore
 import PromiseProvider
 import PromiseSystem
 import Synchronization
 
-/// What is shown of an entry that was found: not all that a file says of itself is believed, and a folder on which something was
-/// mounted is shown as that.
+/// What is shown of an entry that was found: not all that a file says of itself is believed, and a
+/// folder on which something was mounted is shown as that.
 ///
-/// Whoever may write a file may write a mark on it, also that of a file which is not theirs. An item is where it was as long as
-/// it is there: no mark elsewhere takes it away.
+/// Whoever may write a file may write a mark on it, also that of a file which is not theirs. An
+/// item is where it was as long as it is there: no mark elsewhere takes it away.
 struct FolderSight {
-    let provider: FolderProvider
-    /// How many files have led to this one by what they say: of several that say to be one item each leads to another.
+    let locator: FolderLocator
+    private var top: FolderRoot { locator.root }
+    /// How many files have led to this one by what they say: of several that say to be one item
+    /// each leads to another.
     var depth = 0
 
     /// An entry as it is shown. `mount`: of the folder that it is in.
@@ -26,46 +27,55 @@ struct FolderSight {
     // MARK: Marks
 
     /// An entry as it is believed: one that says to be an item that is somewhere else is itself.
-    private func believed(_ entry: FolderEntry, at path: [FileName], in parent: ItemIdentifier, root: OpenFolder) -> FolderEntry {
-        guard depth < 2, entry.identity.base != entry.identity.own, entry.identity.isLasting, entry.status.kind == .file
+    private func believed(
+        _ entry: FolderEntry, at path: [FileName], in parent: ItemIdentifier, root: OpenFolder
+    ) -> FolderEntry {
+        guard depth < 2, entry.identity.base != entry.identity.own, entry.identity.isLasting,
+            entry.status.kind == .file
         else { return entry }
-        if entry.identity.base == provider.rootFacts.own { return refuted(entry, parent: parent) }
-        let top = provider.rootFacts.identifier
-        let known = provider.knownPlaces.path(of: entry.identifier, unlessIn: parent, as: entry.shownName)
-        // Where it was seen last counts where nothing is known: never against what a file was led from.
-        let seen = depth > 0 ? nil : provider.places.withLock { $0.path(of: entry.identifier, root: top) }
+        if entry.identity.base == top.facts.own { return refuted(entry, parent: parent) }
+        let home = top.facts.identifier
+        let known = locator.knownPlaces.path(
+            of: entry.identifier, unlessIn: parent, as: entry.shownName)
+        // Where it was seen last counts where nothing is known: never against what a file was led
+        // from.
+        let seen =
+            depth > 0 ? nil : locator.places.withLock { $0.path(of: entry.identifier, root: home) }
         guard let place = known ?? seen, place != path,
-            let other = try? provider.item(at: place, root: root, depth: depth + 1),
-            other.entry.identifier == entry.identifier, other.entry.identity.own != entry.identity.own
+            let other = try? locator.item(at: place, root: root, depth: depth + 1),
+            other.entry.identifier == entry.identifier,
+            other.entry.identity.own != entry.identity.own
         else { return entry }
-        provider.logger.warning(
+        top.logger.warning(
             "a file says to be another one, and is not believed",
-            metadata: ["file": "\(provider.display(path))", "other": "\(provider.display(place))"])
+            metadata: ["file": "\(display(path))", "other": "\(display(place))"])
         return refuted(entry, parent: parent)
     }
 
     private func refuted(_ entry: FolderEntry, parent: ItemIdentifier) -> FolderEntry {
         var result = entry
         result.identity.base = entry.identity.own
-        let text = parent == provider.rootFacts.identifier ? provider.rootFacts.text : parent.rawValue
+        let text = parent == top.facts.identifier ? top.facts.text : parent.rawValue
         result.identifier = result.identity.identifier(parent: text, name: entry.shownName)
         return result
     }
 
     // MARK: Mounts
 
-    /// An entry as it is shown: a folder on which something was mounted, and is not now, as the folder that was seen there.
-    /// `mount`: of the folder that it is in.
+    /// An entry as it is shown: a folder on which something was mounted, and is not now, as the
+    /// folder that was seen there. `mount`: of the folder that it is in.
     private func mounted(
         _ entry: FolderEntry, at path: [FileName], in mount: () throws(SystemError) -> UInt64
     ) -> FolderEntry {
-        guard entry.status.kind == .folder, entry.identity.isLasting, entry.status.mount != 0 else { return entry }
-        let known = provider.mounts.place(at: path)
+        guard entry.status.kind == .folder, entry.identity.isLasting, entry.status.mount != 0 else {
+            return entry
+        }
+        let known = top.mounts.place(at: path)
         // Nearly always both are the root's.
-        if known == nil, entry.status.mount == provider.rootFacts.mount { return entry }
+        if known == nil, entry.status.mount == top.facts.mount { return entry }
         guard let above = try? mount() else { return entry }
         if entry.status.mount != above {
-            provider.mounts.learn(path, entry.status, entry.identity.own)
+            top.mounts.learn(path, entry.status, entry.identity.own)
             return entry
         }
         guard let known else { return entry }
@@ -88,13 +98,13 @@ struct FolderSight {
     /// What was not found may be on a file system that is not mounted now.
     func checkMounts(above paths: [[FileName]], root: OpenFolder) throws(ProviderError) {
         for path in paths {
-            for place in provider.mounts.places(above: path) where place.count < path.count {
-                guard let found = try provider.item(at: place, root: root) else {
+            for place in top.mounts.places(above: path) where place.count < path.count {
+                guard let found = try locator.item(at: place, root: root) else {
                     // Whoever removes the folder says that it will not come back.
-                    provider.mounts.forget(place)
+                    top.mounts.forget(place)
                     continue
                 }
-                if found.entry.isAway { throw ProviderError(notMounted: provider.display(place)) }
+                if found.entry.isAway { throw ProviderError(notMounted: display(place)) }
             }
         }
     }

@@ -1,0 +1,84 @@
+import Glibc
+import Logging
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+
+/// Looks at one entry of a folder: what it is (fstatat(2)), who it is, and where it leads
+/// (readlinkat(2)).
+struct FolderEntries: Sendable {
+    let root: FolderRoot
+    let names: FolderNames
+    let writable: WritableFolders
+    let marks = MarkMemory()
+
+    /// Looks at one entry; nil when there is none or it is nothing a provider holds (fifo, socket,
+    /// device, unreadable link). `.` asks for the folder itself. `parent` is the folder as
+    /// `FolderLocator.text(of:at:)` gives it, of which identifiers are made.
+    func entry(_ name: [UInt8], in folder: CInt, parent: String, readsMarks: Bool)
+        throws(SystemError) -> FolderEntry?
+    {
+        guard let shownName = names.shown(name) else { return nil }
+        // Three calls on one name may see two files when it is replaced between them; then they
+        // start again.
+        for _ in 0..<16 {
+            do throws(SystemError) {
+                let status = try FileStatus.of(name, in: folder, label: "folder.entry.status")
+                guard status.kind.isStorable else { return nil }
+                let own = try root.ownIdentity(name, in: folder, status: status)
+                var base = own
+                if readsMarks, status.kind == .file,
+                    let mark = try marks.read(name, in: folder, own)
+                {
+                    if let marked = IdentityMark.identifier(in: mark, own: own) {
+                        base = marked
+                    } else if try root.ownIdentity(name, in: folder, status: status) != own {
+                        continue
+                    }
+                }
+                let link = status.kind == .link ? try target(name, in: folder) : nil
+                if status.kind == .link, link == nil { return nil }
+                return described(
+                    name, shownName, status, own: own, base: base, parent: parent, target: link)
+            } catch {
+                switch error.errno {
+                case ENOENT: return nil
+                // readlinkat on what is no link any more.
+                case EINVAL: continue
+                default: throw error
+                }
+            }
+        }
+        throw SystemError(errno: EAGAIN, label: "folder.entry.status")
+    }
+
+    /// What is known of an entry, put together. `parent` is "" where it is about to get another
+    /// name.
+    func described(
+        _ name: [UInt8], _ shownName: FileName, _ status: FileStatus, own: String, base: String,
+        parent: String = "",
+        target: [UInt8]? = nil
+    ) -> FolderEntry {
+        let identity = FolderIdentity(
+            own: own, base: base, hasSeveralNames: status.kind != .folder && status.links > 1,
+            isLasting: !root.knowsByPlace)
+        return FolderEntry(
+            name: name, shownName: shownName, status: writable.asBefore(status), identity: identity,
+            identifier: identity.identifier(parent: parent, name: shownName), target: target,
+            hasOwnMode: root.kept.contains(.modes))
+    }
+
+    /// nil where the file system keeps it to itself, as sshfs does with targets that lead out of
+    /// its mount.
+    private func target(_ name: [UInt8], in folder: CInt) throws(SystemError) -> [UInt8]? {
+        do throws(SystemError) {
+            return names.shown(target: try readLink(name, in: folder, label: "folder.entry.link"))
+        } catch {
+            guard [EPERM, EACCES].contains(error.errno) else { throw error }
+            root.logger.info(
+                "where a link leads may not be read",
+                metadata: ["name": "\(escapedForDisplay(name))"])
+            return nil
+        }
+    }
+}
