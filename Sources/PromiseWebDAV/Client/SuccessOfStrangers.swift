@@ -1,4 +1,3 @@
-import Foundation
 import NIOCore
 import NIOHTTP1
 import PromiseHTTP
@@ -78,7 +77,7 @@ struct SuccessOfStrangers {
     /// answers.
     private func look(_ url: String) async throws(ProviderError) -> ResourceStatus? {
         let headers: HTTPHeaders = ["Depth": "0", "Content-Type": "application/xml; charset=utf-8"]
-        let request = RequestBody(WebDAVProvider.propertyRequest())
+        let request = RequestBody(WebDAVResources.propertyRequest())
         let reply = try await client.exchange(.PROPFIND, url, headers, body: request)
         if reply.status == 404 || reply.status == 410 { return nil }
         guard reply.status == 207, let rows = MultiStatusParser.parse(reply.body),

@@ -20,7 +20,7 @@ struct EarlierFiles: Sendable {
     func list(of now: ResourceStatus, _ what: String) async throws(ProviderError) -> [EarlierVersion] {
         guard let number = now.number else { return [] }
         let headers: HTTPHeaders = ["Depth": "1", "Content-Type": "application/xml; charset=utf-8"]
-        let body = RequestBody(WebDAVProvider.propertyRequest(hasState: false))
+        let body = RequestBody(WebDAVResources.propertyRequest(hasState: false))
         for folder in location.earlierURLs(ofNumber: number) {
             let reply = try await client.exchange(.PROPFIND, folder, headers, body: body, timeout: .seconds(60))
             if [404, 405, 501].contains(reply.status) { continue }

@@ -1,16 +1,16 @@
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
-import Synchronization
 
-/// Which folders hold something with which something of ours is kept, as far as the server has told.
+/// Which folders hold something with which something of ours is kept, as far as the server has
+/// told.
 struct KeepingFolders: Sendable {
     /// What would be beyond is looked at.
     private static let othersMax = 100_000
 
     private var keeping: Set<[FileName]> = []
-    /// Those that nobody has listed yet and that did not, with what the server said of them then: whoever adds something
-    /// changes that.
+    /// Those that nobody has listed yet and that did not, with what the server said of them then:
+    /// whoever adds something changes that.
     private var others: [[FileName]: String] = [:]
 
     func contains(_ path: [FileName]) -> Bool { keeping.contains(path) }
@@ -30,7 +30,9 @@ struct KeepingFolders: Sendable {
 
     /// The folder above kept nothing, nor does what is in it; what says that it does is believed.
     mutating func noteOther(_ stamp: String?, in path: [FileName]) {
-        guard let stamp, !keeping.contains(path), others.count < KeepingFolders.othersMax || others[path] != nil else { return }
+        guard let stamp, !keeping.contains(path),
+            others.count < KeepingFolders.othersMax || others[path] != nil
+        else { return }
         others[path] = stamp
     }
 
@@ -43,23 +45,23 @@ struct KeepingFolders: Sendable {
     }
 }
 
-/// A folder's listing without what is kept; `stamp`: what the server said of the folder when it kept nothing.
+/// A folder's listing without what is kept; `stamp`: what the server said of the folder when it
+/// kept nothing.
 struct PlainListing: Sendable {
     var stamp: String?
 
-    /// Nil: everything is asked for. Else a folder's first listing asks for nothing of ours, and what it tells of modes, owners
-    /// and times is a guess.
+    /// Nil: everything is asked for. Else a folder's first listing asks for nothing of ours, and
+    /// what it tells of modes, owners and times is a guess.
     static func of(
-        _ folder: ItemReference, by provider: WebDAVProvider
+        _ folder: ItemReference, by resources: WebDAVResources
     ) async throws(ProviderError) -> PlainListing? {
         let path = folder.path
-        let (isFirst, keeps, stamp) = provider.shared.withLock { shared in
-            (!shared.folders.contains(folder.identifier), shared.keeping.contains(path), shared.keeping.stampOfOther(path))
-        }
-        guard isFirst, !keeps, provider.traits.keepsProperties || !provider.isAcquainted else { return nil }
+        guard let stamp = resources.listed.firstListing(folder),
+            resources.traits.keepsProperties || !resources.isAcquainted
+        else { return nil }
         // It was told a while ago: the listing itself says whether it is so still.
         if stamp != nil || path.isEmpty { return PlainListing(stamp: stamp) }
-        let found = try await provider.resource(at: path, isFolder: true)
+        let found = try await resources.resource(at: path, isFolder: true)
         return found.keeps ? nil : PlainListing(stamp: found.folderStamp)
     }
 

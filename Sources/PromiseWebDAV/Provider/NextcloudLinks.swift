@@ -67,7 +67,7 @@ struct NextcloudLinks: SharingLinks {
         if let end { fields.append(("expireDate", DayText.text(end))) }
         let form = fields.map { "\($0)=\(PercentEncoding.encoded(Array($1.utf8)))" }.joined(separator: "&")
         let share: Share = try await ask(
-            .POST, "", form, "a link to \(provider.shown(reference.path)) cannot be made")
+            .POST, "", form, "a link to \(provider.resources.shown(reference.path)) cannot be made")
         guard let link = link(share) else {
             throw ProviderError(.retry, "the server does not say which link it has made: see 'promisefs share list'")
         }
@@ -106,7 +106,7 @@ struct NextcloudLinks: SharingLinks {
         if form != nil { headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded") }
         let url = "\(root)/ocs/v2.php/apps/files_sharing/api/v1/shares\(path)?format=json"
         // Not `exchange`, which would look by WebDAV whether it is done: who answers is known by what it says.
-        let client = provider.client
+        let client = provider.resources.client
         let response = try await client.open(method, url, headers, body: form.map { RequestBody($0) }, timeout: .seconds(60))
         let reply = try await client.whole(response, method)
         let answer = try? JSONDecoder().decode(Answer<Value>.self, from: reply.body)

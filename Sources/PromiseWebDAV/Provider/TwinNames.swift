@@ -26,8 +26,8 @@ struct TwinNames: Sendable {
             else { throw error }
             throw ProviderError(
                 .refused,
-                "\(provider.shown(path)) stays on this machine: the server takes it and '\(twin.display)', which is there, "
-                    + "for one name; rename one of the two")
+                "\(provider.resources.shown(path)) stays on this machine: the server takes it and "
+                    + "'\(twin.display)', which is there, for one name; rename one of the two")
         }
     }
 
@@ -36,7 +36,9 @@ struct TwinNames: Sendable {
         guard let name = path.last else { return nil }
         let folder = Array(path.dropLast())
         let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/></prop></propfind>"
-        guard let rows = try? await provider.propfind(folder, isFolder: true, depth: "1", body: body) else { return nil }
+        let listing = try? await provider.resources.propfind(
+            folder, isFolder: true, depth: "1", body: body)
+        guard let rows = listing else { return nil }
         let names = rows.map(\.path).filter { $0.count == path.count && $0.starts(with: folder) }.compactMap(\.last)
         guard !names.contains(name) else { return nil }
         let folded = TwinNames.folded(name)

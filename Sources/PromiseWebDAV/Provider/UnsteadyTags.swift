@@ -22,7 +22,7 @@ final class UnsteadyTags: Sendable {
 
         init(_ response: HTTPClientResponse, _ described: ResourceStatus, of path: [FileName], expecting size: UInt64?) {
             self.path = path
-            version = WebDAVProvider.version(of: described)
+            version = described.version
             (self.size, lastModified) = (described.contentLength, described.lastModified)
             date = response.headers.first(name: "Date")
             isWhole = response.status.code == 200 && size != nil && described.contentLength == size

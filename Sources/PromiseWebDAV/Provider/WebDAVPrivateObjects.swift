@@ -2,7 +2,6 @@ import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
 package import PromiseProvider
-import Synchronization
 
 /// Files in `.promisefs/KIND`, written as any file: under a lock, or by a condition that the server
 /// honours.
@@ -11,20 +10,25 @@ struct WebDAVPrivateObjects: PrivateObjects {
 
     func read(_ name: PrivateName) async throws(ProviderError) -> PrivateObject? {
         for _ in 0..<WebDAVPrivateObjects.attemptsMax {
-            guard let found = try await provider.resourceIfAny(at: path(name)), !found.isCollection
+            guard let found = try await provider.resources.resourceIfAny(at: path(name)),
+                !found.isCollection
             else { return nil }
             let size = found.contentLength ?? 0
             guard size <= PrivateObject.byteCountMax else { throw PrivateObject.tooLarge(name) }
-            let version = WebDAVProvider.version(of: found)
-            if found.entityTag != nil, let known = provider.rememberedObjects.object(name, version) { return known }
+            let version = found.version
+            if found.entityTag != nil, let known = provider.rememberedObjects.object(name, version)
+            {
+                return known
+            }
             let url = provider.location.url(path(name))
-            guard let reply = try await provider.client.content(url, byteCount: size),
+            guard let reply = try await provider.resources.client.content(url, byteCount: size),
                 reply.status != 404
             else { continue }
             guard reply.isSuccess else { throw ProviderError(reply, "\(name) cannot be read") }
             // Somebody wrote in between.
             let tag = reply.header("ETag").map { ContentVersion(EntityTag.opaque($0)) }
-            if provider.traits.listsTags, found.entityTag != nil, let tag, tag != version {
+            if provider.resources.traits.listsTags, found.entityTag != nil, let tag, tag != version
+            {
                 continue
             }
             let object = PrivateObject(bytes: Array(reply.body), version: version)
@@ -56,7 +60,9 @@ struct WebDAVPrivateObjects: PrivateObjects {
     private func settle() async throws(ProviderError) {
         try await provider.acquaintance.complete()
         guard provider.privateObjects != nil else {
-            throw ProviderError(.refused, "the server has neither locks nor conditions: nothing of ours is kept there")
+            throw ProviderError(
+                .refused,
+                "the server has neither locks nor conditions: nothing of ours is kept there")
         }
     }
 
@@ -64,18 +70,19 @@ struct WebDAVPrivateObjects: PrivateObjects {
         _ bytes: [UInt8], _ name: PrivateName, _ base: ContentVersion?
     ) async throws(ProviderError) -> ContentVersion {
         let expectation = base.map { Expectation.version($0) } ?? .nothing
-        return try await provider.write(
+        return try await provider.writer.write(
             .bytes(bytes), at: path(name), expectation, nil, target: nil, parent: nil
         ).version
     }
 
     private func makeFolder(_ kind: PrivateName.Kind) async throws(ProviderError) {
         for path in [[ReservedName.folder], [ReservedName.folder, kind.folderName]] {
-            let reply = try await provider.client.exchange(
+            let reply = try await provider.resources.client.exchange(
                 .MKCOL, provider.location.url(path, isFolder: true))
             guard reply.isSuccess || reply.status == 405 else {
                 throw ProviderError(
-                    reply, "the folder \(provider.shown(path)) cannot be made", puts: true)
+                    reply, "the folder \(provider.resources.shown(path)) cannot be made", puts: true
+                )
             }
         }
     }
@@ -84,7 +91,8 @@ struct WebDAVPrivateObjects: PrivateObjects {
         let folder = [ReservedName.folder, kind.folderName]
         let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/></prop></propfind>"
         do throws(ProviderError) {
-            let rows = try await provider.propfind(folder, isFolder: true, depth: "1", body: body)
+            let rows = try await provider.resources.propfind(
+                folder, isFolder: true, depth: "1", body: body)
             return rows.compactMap { row in
                 guard row.path.count == 3, let last = row.path.last, !row.resource.isCollection
                 else { return nil }
@@ -100,18 +108,19 @@ struct WebDAVPrivateObjects: PrivateObjects {
         try await settle()
         let path = path(name)
         try await provider.delete(
-            ItemReference(identifier: provider.identifier(path), path: path), baseVersion: base)
+            ItemReference(identifier: provider.items.identifier(path), path: path),
+            baseVersion: base)
     }
 
     func fetchTooLarge(
         _ name: PrivateName, into sink: any ContentSink
     ) async throws(ProviderError) -> ContentVersion? {
         let path = path(name)
-        guard let found = try await provider.resourceIfAny(at: path), !found.isCollection,
+        guard let found = try await provider.resources.resourceIfAny(at: path), !found.isCollection,
             (found.contentLength ?? 0) > PrivateObject.byteCountMax
         else { return nil }
-        let version = WebDAVProvider.version(of: found)
-        let reference = ItemReference(identifier: provider.identifier(path), path: path)
+        let version = found.version
+        let reference = ItemReference(identifier: provider.items.identifier(path), path: path)
         try await provider.fetchContents(of: reference, version: version, range: nil, into: sink)
         return version
     }
@@ -123,8 +132,8 @@ struct WebDAVPrivateObjects: PrivateObjects {
 
 extension WebDAVProvider {
     package var privateObjects: (any PrivateObjects)? {
-        let traits = traits
-        let mayBe = traits.locks || traits.honoursConditionsOnPut || !isAcquainted
+        let traits = resources.traits
+        let mayBe = traits.locks || traits.honoursConditionsOnPut || !resources.isAcquainted
         return mayBe ? WebDAVPrivateObjects(provider: self) : nil
     }
 }

@@ -2,15 +2,25 @@ import Logging
 import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
-package import PromiseProvider
+import PromiseProvider
 import PromiseSystem
 import Synchronization
 
-/// How a server is met. That it is there, and what a listing needs, is asked at once, with two requests.
-/// What it does with what is written is tried before something is, or after a moment, with a hundred.
+/// How a server is met. That it is there, and what a listing needs, is asked at once, with two
+/// requests. What it does with what is written is tried before something is, or after a moment,
+/// with a hundred.
 struct FirstMeeting: Sendable {
     let provider: WebDAVProvider
-    private var client: WebDAVClient { provider.client }
+    private var client: WebDAVClient { provider.resources.client }
+
+    /// What was heard of a server when it was met.
+    struct Met: Sendable {
+        /// What it calls itself; nil until it has been met.
+        var subject: String?
+        /// For whoever asks for the root, or its room, right after.
+        var root: ResourceStatus?
+        var quota: ResourceStatus?
+    }
 
     private enum Rest { case nothing, oldUploads, everything }
 
@@ -19,7 +29,8 @@ struct FirstMeeting: Sendable {
         switch try await meet() {
         case .nothing: break
         case .oldUploads:
-            acquaintance.postpone(isNeeded: false) { [weak provider] () async throws(ProviderError) in
+            acquaintance.postpone(isNeeded: false) {
+                [weak provider] () async throws(ProviderError) in
                 guard let provider else { return }
                 await FirstMeeting(provider: provider).removeOldUploads()
             }
@@ -34,7 +45,7 @@ struct FirstMeeting: Sendable {
     /// All at once; a server in trouble is taken as it seems to be.
     func connect() async throws(ProviderError) {
         let rest = try await meet()
-        provider.shared.withLock { ($0.greetedRoot, $0.greetedQuota) = (nil, nil) }
+        provider.met.withLock { ($0.root, $0.quota) = (nil, nil) }
         switch rest {
         case .nothing: break
         case .oldUploads: await removeOldUploads()
@@ -50,21 +61,20 @@ struct FirstMeeting: Sendable {
         let levels = reply.headers[canonicalForm: "DAV"].map(String.init)
         guard levels.contains("1") || levels.contains("2") else {
             throw ProviderError(
-                .permanent, "'\(provider.name)' is not a WebDAV folder (its OPTIONS have no 'DAV: 1')")
+                .permanent,
+                "'\(provider.name)' is not a WebDAV folder (its OPTIONS have no 'DAV: 1')")
         }
         let root = try await root()
         guard root.isCollection else {
             throw ProviderError(.permanent, "'\(provider.name)' is not a folder on the server")
         }
-        let subject = "\(reply.header("Server") ?? "") \(levels.joined(separator: ",")) "
+        let subject =
+            "\(reply.header("Server") ?? "") \(levels.joined(separator: ",")) "
             + "\(location.identity)"
         let known = known(subject)
         provider.probeTroubles.forget()
-        provider.shared.withLock { shared in
-            shared.subject = subject
-            (shared.greetedRoot, shared.greetedQuota) = (root, root)
-            if let known { shared.traits = known }
-        }
+        provider.met.withLock { $0 = Met(subject: subject, root: root, quota: root) }
+        if let known { provider.resources.take(known) }
         // What an older version has not tried is tried, unless nothing may be.
         if let known, known.isComplete || !provider.mayProbe { return .oldUploads }
         guard provider.mayProbe else {
@@ -72,20 +82,23 @@ struct FirstMeeting: Sendable {
             return .nothing
         }
         // By it an item is called, in the first listing already.
-        if known == nil, root.number != nil, try await ServerProbe(provider: provider).runForNumbers() {
-            provider.shared.withLock { $0.provisional.tellsNumbers = true }
+        if known == nil, root.number != nil,
+            try await ServerProbe(provider: provider).runForNumbers()
+        {
+            provider.resources.tellsNumbers()
         }
         return .everything
     }
 
     private func root() async throws(ProviderError) -> ResourceStatus {
-        let body = WebDAVProvider.propertyRequest(WebDAVProvider.numberProperty + WebDAVProvider.quotaProperties)
-        return try await provider.resource(at: [], isFolder: true, body: body)
+        let body = WebDAVResources.propertyRequest(
+            WebDAVResources.numberProperty + WebDAVResources.quotaProperties)
+        return try await provider.resources.resource(at: [], isFolder: true, body: body)
     }
 
     /// What was found out before, and is valid.
     private func known(_ subject: String) -> ServerTraits? {
-        let now = provider.shared.withLock { $0.traits }
+        let now = provider.resources.knownTraits
         if let now, now.subject == subject, !now.isGuess { return now }
         return provider.remembered?.subject == subject ? provider.remembered : nil
     }
@@ -98,17 +111,24 @@ struct FirstMeeting: Sendable {
     }
 
     private func becomeAcquainted(isPatient: Bool) async throws(ProviderError) {
-        let (subject, known) = provider.shared.withLock { ($0.subject, $0.traits) }
+        let (subject, known) = (
+            provider.met.withLock { $0.subject }, provider.resources.knownTraits
+        )
         let probe = ServerProbe(provider: provider)
         var traits = ServerTraits()
         do throws(ProviderError) {
             traits = try await probe.run()
         } catch {
             if error.code == .cancelled { throw error }
-            if isPatient, await provider.probeTroubles.isPassing(error, isWell: { await probe.isWell() }) { throw error }
+            if isPatient,
+                await provider.probeTroubles.isPassing(error, isWell: { await probe.isWell() })
+            {
+                throw error
+            }
             traits.brokeOff = true
-            provider.logger.warning(
-                "it could not be tried what the server does", metadata: ["reason": "\(error.description)"])
+            provider.resources.logger.warning(
+                "it could not be tried what the server does",
+                metadata: ["reason": "\(error.description)"])
         }
         if traits.isGuess, let known { traits = known }
         traits.subject = subject ?? ""
@@ -116,21 +136,31 @@ struct FirstMeeting: Sendable {
         if !traits.isGuess { await removeOldUploads() }
     }
 
-    /// Uploads that an earlier run on this state folder left, as it was killed, and anybody's that are older than a day; but not
-    /// those of ours that are gone on with.
+    /// Uploads that an earlier run on this state folder left, as it was killed, and anybody's that
+    /// are older than a day; but not those of ours that are gone on with.
     private func removeOldUploads() async {
-        for record in provider.uploads.old(at: provider.clock.now()) { await provider.giveUp(record) }
-        let awaited = provider.uploads.names
-        let folder = WebDAVProvider.uploadFolder
-        let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/><getlastmodified/></prop></propfind>"
-        guard let found = try? await provider.propfind(folder, isFolder: true, depth: "1", body: body) else { return }
-        let yesterday = provider.clock.now().advanced(by: .seconds(-86_400))
-        for (path, resource) in found where path.count == folder.count + 1 && !resource.isCollection {
+        for record in provider.journal.old(at: provider.resources.clock.now()) {
+            await provider.parts.giveUp(record)
+        }
+        let awaited = provider.journal.names
+        let folder = UploadFolder.path
+        let body =
+            "<propfind xmlns=\"DAV:\"><prop><resourcetype/><getlastmodified/></prop></propfind>"
+        guard
+            let found = try? await provider.resources.propfind(
+                folder, isFolder: true, depth: "1", body: body)
+        else { return }
+        let yesterday = provider.resources.clock.now().advanced(by: .seconds(-86_400))
+        for (path, resource) in found where path.count == folder.count + 1 && !resource.isCollection
+        {
             let time = resource.lastModified.flatMap { HTTPDate.timestamp($0) }
             let name = path[folder.count].bytes
-            let isOurs = name.starts(with: Array("\(provider.owner)-".utf8))
+            let isOurs =
+                name.starts(with: Array("\(provider.owner)-".utf8))
                 && !name.starts(with: Array("\(provider.session)-".utf8))
-            guard isOurs || time.map({ $0 < yesterday }) == true, !awaited.contains(path[folder.count].display) else { continue }
+            guard isOurs || time.map({ $0 < yesterday }) == true,
+                !awaited.contains(path[folder.count].display)
+            else { continue }
             _ = try? await client.exchange(.DELETE, provider.location.url(path))
         }
     }
@@ -138,13 +168,15 @@ struct FirstMeeting: Sendable {
     private func note(_ found: ServerTraits) {
         var traits = found
         // What was written with escapes is there still.
-        if let before = provider.remembered?.escapes { traits.escapes = before.union(traits.escapes ?? []) }
+        if let before = provider.remembered?.escapes {
+            traits.escapes = before.union(traits.escapes ?? [])
+        }
         traits.owner = provider.owner
-        let noted = traits
-        provider.shared.withLock { $0.traits = noted }
+        provider.resources.take(traits)
         if !traits.isGuess { provider.traitsFile.write(traits) }
         for sentence in traits.shortcomings {
-            provider.logger.info("what the server lacks", metadata: ["lack": "\(sentence)"])
+            provider.resources.logger.info(
+                "what the server lacks", metadata: ["lack": "\(sentence)"])
         }
     }
 }
@@ -158,22 +190,16 @@ final class LaterTries: Sendable {
     private let last = Mutex<Duration?>(nil)
 
     /// `known`: how it called itself, and what it does.
-    func isDue(for known: (subject: String?, traits: ServerTraits?), _ provider: WebDAVProvider) -> Bool {
+    func isDue(for known: (subject: String?, traits: ServerTraits?), _ provider: WebDAVProvider)
+        -> Bool
+    {
         guard let traits = known.traits else { return known.subject == nil }
         guard traits.isUnclear, provider.mayProbe else { return false }
-        let now = provider.clock.uptime()
+        let now = provider.resources.clock.uptime()
         return last.withLock { last in
             if let before = last, now - before < LaterTries.pause { return false }
             last = now
             return true
         }
     }
-}
-
-extension WebDAVProvider {
-    package func greet() async throws(ProviderError) { try await FirstMeeting(provider: self).greet() }
-    package func connect() async throws(ProviderError) { try await FirstMeeting(provider: self).connect() }
-
-    /// Whether it is known what the server does with what is written.
-    var isAcquainted: Bool { shared.withLock { $0.traits != nil } }
 }

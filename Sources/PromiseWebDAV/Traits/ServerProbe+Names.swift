@@ -24,7 +24,8 @@ extension ServerProbe {
     ]
 
     func tryNames(_ traits: inout ServerTraits) async throws(ProviderError) {
-        let (source, target) = (try await provider.uploadPlace(), try await provider.uploadPlace())
+        let uploads = provider.uploads
+        let (source, target) = (try await uploads.place(), try await uploads.place())
         for folder in [source, target] {
             guard try await makeFolder(folder) else { return }
         }
@@ -69,7 +70,7 @@ extension ServerProbe {
 
     private func listing(_ folder: [FileName]) async throws(ProviderError) -> Set<FileName> {
         let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/></prop></propfind>"
-        let rows = try await provider.propfind(folder, isFolder: true, depth: "1", body: body)
+        let rows = try await resources.propfind(folder, isFolder: true, depth: "1", body: body)
         return Set(rows.map(\.path).filter { $0.count == folder.count + 1 }.compactMap(\.last))
     }
 }

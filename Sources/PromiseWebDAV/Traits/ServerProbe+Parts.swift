@@ -18,7 +18,7 @@ extension ServerProbe {
             guard try await writes("XY", 2, of: 6, to: file, writing), try await content(file) == "abXYef",
                 try await writes("gh", 6, of: 8, to: file, writing), try await content(file) == "abXYefgh"
             else { continue }
-            let missing = try await provider.uploadPlace()
+            let missing = try await provider.uploads.place()
             if try await writes("gh", 6, of: 8, to: missing, writing) {
                 _ = try await exchange(.DELETE, missing)
                 continue
@@ -34,13 +34,13 @@ extension ServerProbe {
     /// Ends with the same content.
     private func joinsChunks(_ file: [FileName]) async throws(ProviderError) -> Bool {
         guard let name = file.last?.display, let folder = location.chunkURL.map({ $0 + name + "/" }) else { return false }
-        let parts = [1, 2].map { folder + WebDAVProvider.chunkName($0) }
+        let parts = [1, 2].map { folder + ChunkFolder.name($0) }
         guard try await isDone(.MKCOL, folder) else { return false }
         for (part, text) in zip(parts, ["abXY", "efgh"]) {
             guard try await isDone(.PUT, part, text), try await chunk(part) == text else { return false }
         }
-        let joined = folder + WebDAVProvider.joinedName
-        let headers = [9, 8].map { WebDAVProvider.chunkHeaders(location.url(file), size: $0) }
+        let joined = folder + ChunkFolder.joinedName
+        let headers = [9, 8].map { ChunkFolder.headers(location.url(file), size: $0) }
         let isDeceived = try await isDone(.MOVE, joined, headers: headers[0])
         let isJoined = try await isDone(.MOVE, joined, headers: headers[1])
         _ = try await isDone(.DELETE, folder)
@@ -50,18 +50,21 @@ extension ServerProbe {
 
     /// Over a file that is there, in its version only. Ends with the content of before.
     func joinsOverMatching(_ file: [FileName]) async throws(ProviderError) -> Bool {
-        guard let name = try await provider.uploadPlace().last?.display, let base = location.chunkURL else { return false }
+        guard let name = try await provider.uploads.place().last?.display, let base = location.chunkURL
+        else { return false }
         let folder = base + name + "/"
-        let before = try await provider.resource(at: file)
+        let before = try await resources.resource(at: file)
         let number = try await number(file)
-        guard try await isDone(.MKCOL, folder), try await isDone(.PUT, folder + WebDAVProvider.chunkName(1), "two") else {
+        guard try await isDone(.MKCOL, folder),
+            try await isDone(.PUT, folder + ChunkFolder.name(1), "two")
+        else {
             return false
         }
         var contents: [String] = []
-        for version in [ContentVersion("wrong"), WebDAVProvider.version(of: before)] {
-            var headers = WebDAVProvider.chunkHeaders(location.url(file), size: 3)
+        for version in [ContentVersion("wrong"), before.version] {
+            var headers = ChunkFolder.headers(location.url(file), size: 3)
             headers.add(name: "If", value: WriteTurn.condition(location.url(file), has: version))
-            _ = try await isDone(.MOVE, folder + WebDAVProvider.joinedName, headers: headers)
+            _ = try await isDone(.MOVE, folder + ChunkFolder.joinedName, headers: headers)
             contents.append(try await content(file))
         }
         let isSame = try await self.number(file) == number
@@ -115,7 +118,7 @@ extension ServerProbe {
     func takesTimes(_ file: [FileName]) async throws(ProviderError) -> Bool {
         let reply = try await put("one", file, ["X-OC-Mtime": "1234567890"])
         guard reply.header("X-OC-MTime")?.lowercased() == "accepted" else { return false }
-        let found = try await provider.resource(at: file).lastModified
+        let found = try await resources.resource(at: file).lastModified
         return found.flatMap { HTTPDate.timestamp($0) } == Timestamp(seconds: 1_234_567_890, nanoseconds: 0)
     }
 

@@ -1,7 +1,5 @@
 import AsyncHTTPClient
 import Foundation
-import Logging
-import NIOCore
 import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
@@ -11,7 +9,8 @@ import PromiseSystem
 /// Finds out what a server really does, by doing it once in a folder of its own below `.promisefs`. About 80 requests.
 struct ServerProbe: Sendable {
     let provider: WebDAVProvider
-    var client: WebDAVClient { provider.client }
+    var resources: WebDAVResources { provider.resources }
+    var client: WebDAVClient { resources.client }
     var location: WebDAVLocation { provider.location }
 
     init(provider: WebDAVProvider) { self.provider = provider }
@@ -24,16 +23,16 @@ struct ServerProbe: Sendable {
         } catch {
             guard error.code == .refused || error.code == .notFound else { throw error }
             // Who refuses everything refuses for another reason than that nothing may be written.
-            guard await ServerPresence(provider: provider).isShown else { throw error }
+            guard await ServerPresence(provider.resources).isShown else { throw error }
             return ServerTraits()
         }
     }
 
     /// Whether it shows its root and takes a file, so that trouble is of something else.
     func isWell() async -> Bool {
-        guard await ServerPresence(provider: provider).isShown else { return false }
+        guard await ServerPresence(provider.resources).isShown else { return false }
         do throws(ProviderError) {
-            let file = try await provider.uploadPlace()
+            let file = try await provider.uploads.place()
             guard try await put("one", file).isSuccess else { return false }
             return try await exchange(.DELETE, file).isSuccess
         } catch {
@@ -44,7 +43,7 @@ struct ServerProbe: Sendable {
     /// Whether the server numbers its files; not on one where nothing may be written.
     func runForNumbers() async throws(ProviderError) -> Bool {
         do throws(ProviderError) {
-            let file = try await provider.uploadPlace()
+            let file = try await provider.uploads.place()
             guard try await put("one", file).isSuccess else { return false }
             let isTold = try await tellsNumbers(file)
             _ = try await exchange(.DELETE, file)
@@ -57,17 +56,17 @@ struct ServerProbe: Sendable {
 
     private func tryEverything() async throws(ProviderError) -> ServerTraits {
         var traits = ServerTraits()
-        let file = try await provider.uploadPlace()
-        let start = provider.clock.uptime()
+        let file = try await provider.uploads.place()
+        let start = resources.clock.uptime()
         let first = try await put("one", file)
-        let putDuration = provider.clock.uptime() - start
+        let putDuration = resources.clock.uptime() - start
         guard first.isSuccess else { throw ProviderError(first, "a file to try the server with cannot be made") }
         traits.isGuess = false
         traits.listsTags = try await listsTag(file)
         traits.putTellsTag = try await isListed(first.header("ETag"), file)
         try await tryNames(&traits)
         traits.hasRanges = try await sendsRanges(file)
-        let parts = try await provider.uploadPlace()
+        let parts = try await provider.uploads.place()
         if traits.hasRanges { traits.partWriting = try await writesParts(parts) } else { traits.partWriting = .nothing }
         // Waits a moment, which a part that broke off needs, too.
         traits.putIsWhole = try await keepsOldContent(file, after: max(.milliseconds(200), putDuration * 10))
@@ -142,12 +141,13 @@ struct ServerProbe: Sendable {
     // MARK: Questions
 
     private func listsTag(_ file: [FileName]) async throws(ProviderError) -> Bool {
-        guard let listed = try await provider.resource(at: file).entityTag else { return false }
+        guard let listed = try await resources.resource(at: file).entityTag else { return false }
         return try await exchange(.HEAD, file).header("ETag").map { EntityTag.opaque($0) == EntityTag.opaque(listed) } ?? true
     }
 
     private func isListed(_ tag: String?, _ file: [FileName]) async throws(ProviderError) -> Bool {
-        guard let tag, let listed = try await provider.resource(at: file).entityTag else { return false }
+        guard let tag, let listed = try await resources.resource(at: file).entityTag
+        else { return false }
         return EntityTag.opaque(tag) == EntityTag.opaque(listed)
     }
 
@@ -168,7 +168,7 @@ struct ServerProbe: Sendable {
     }
 
     private func putsOnlyNew(_ taken: [FileName]) async throws(ProviderError) -> Bool {
-        let free = try await provider.uploadPlace()
+        let free = try await provider.uploads.place()
         let isMade = try await put("new", free, ["If-None-Match": "*"]).isSuccess
         let isRefused = try await put("two", taken, ["If-None-Match": "*"]).status == 412
         let isKept = try await content(taken) == "one"
@@ -184,7 +184,7 @@ struct ServerProbe: Sendable {
         var tags: [ContentVersion] = []
         for text in ["one", "two", "one"] {
             _ = try await put(text, file)
-            tags.append(WebDAVProvider.version(of: try await provider.resource(at: file)))
+            tags.append((try await resources.resource(at: file)).version)
         }
         return tags[0] == tags[2] && tags[0] != tags[1]
     }
@@ -193,8 +193,8 @@ struct ServerProbe: Sendable {
         let metadata = Metadata(mode: 0o640, owner: 1, group: 2, modificationTime: Timestamp(seconds: 1, nanoseconds: 0))
         let state = KeptState(metadata: metadata, version: "1")
         let kept = try await unlessTrouble { () async throws(ProviderError) in
-            try await provider.store(state, at: file, token: nil)
-            return try await provider.resource(at: file).keptState
+            try await provider.properties.store(state, at: file, token: nil)
+            return try await resources.resource(at: file).keptState
         }
         return kept == state.text
     }
@@ -207,47 +207,51 @@ struct ServerProbe: Sendable {
         let isGuarded = try await put("two", file, mayBeLocked: true).status == 423
         let opens = try await put("one", file, ["If": WriteTurn.condition(location.url(file), token)], mayBeLocked: true)
         traits.locks = isGuarded && opens.isSuccess
-        await provider.unlock(file, token)
+        await provider.locks.unlock(file, token)
         guard traits.locks else { return }
         traits.locksEndWithItem = try await locksEndWithItem()
         // A name that is free.
-        let other = try await provider.uploadPlace()
+        let other = try await provider.uploads.place()
         guard let free = try await lock(other) else {
             traits.locks = false
             return
         }
-        let made = try await unlessTrouble { () async throws(ProviderError) in try await provider.resource(at: other) }
+        let made = try await unlessTrouble { () async throws(ProviderError) in
+            try await resources.resource(at: other)
+        }
         traits.lockMakesFile = made != nil
         let headers: HTTPHeaders = [
             "Destination": location.url(other), "Overwrite": "T", "If": WriteTurn.condition(location.url(other), free),
         ]
-        let source = try await provider.uploadPlace()
+        let source = try await provider.uploads.place()
         _ = try await put("one", source)
         traits.moveNeedsSourceLock = try await !exchange(.MOVE, source, headers, mayBeLocked: true).isSuccess
-        await provider.unlock(other, free)
+        await provider.locks.unlock(other, free)
         for path in [source, other] { _ = try await exchange(.DELETE, path) }
     }
 
     private func locksEndWithItem() async throws(ProviderError) -> Bool {
-        let file = try await provider.uploadPlace()
+        let file = try await provider.uploads.place()
         _ = try await put("one", file)
         guard let token = try await lock(file) else { return false }
         let condition = WriteTurn.condition(location.url(file), token)
         let isRemoved = try await exchange(.DELETE, file, ["If": condition], mayBeLocked: true).isSuccess
         let isFree = try await put("one", file, mayBeLocked: true).isSuccess
-        await provider.unlock(file, token)
+        await provider.locks.unlock(file, token)
         _ = try await exchange(.DELETE, file)
         return isRemoved && isFree
     }
 
     /// The token, or nil where there are no locks.
     private func lock(_ path: [FileName]) async throws(ProviderError) -> String? {
-        try await unlessTrouble { () async throws(ProviderError) in try await provider.lock(path).token }
+        try await unlessTrouble { () async throws(ProviderError) in
+            try await provider.locks.lock(path).token
+        }
     }
 
     /// What was at the target must be there still, whatever the server says.
     private func refusesToMoveOver(_ file: [FileName]) async throws(ProviderError) -> Bool {
-        let (source, taken) = (try await provider.uploadPlace(), file)
+        let (source, taken) = (try await provider.uploads.place(), file)
         _ = try await put("two", source)
         let reply = try await exchange(.MOVE, source, ["Destination": location.url(taken), "Overwrite": "F"])
         let isKept = try await content(taken) == "one"
@@ -257,9 +261,9 @@ struct ServerProbe: Sendable {
 
     /// Ends with the content of before.
     private func movesOnlyOverMatching(_ file: [FileName]) async throws(ProviderError) -> Bool {
-        let source = try await provider.uploadPlace()
+        let source = try await provider.uploads.place()
         _ = try await put("two", source)
-        let tag = WebDAVProvider.version(of: try await provider.resource(at: file))
+        let tag = (try await resources.resource(at: file)).version
         var answers: [Bool] = []
         for version in [ContentVersion("wrong"), tag] {
             let condition = WriteTurn.condition(location.url(file), has: version)
@@ -276,7 +280,7 @@ struct ServerProbe: Sendable {
     /// One that goes with a file, and that the next file at its place has not. What the other questions are about stays as it is.
     private func tellsNumbers(_ file: [FileName]) async throws(ProviderError) -> Bool {
         guard try await number(file) != nil else { return false }
-        let (one, other) = (try await provider.uploadPlace(), try await provider.uploadPlace())
+        let (one, other) = (try await provider.uploads.place(), try await provider.uploads.place())
         _ = try await put("one", one)
         let before = try await number(one)
         let headers: HTTPHeaders = ["Destination": location.url(other), "Overwrite": "F"]
@@ -289,14 +293,15 @@ struct ServerProbe: Sendable {
     }
 
     func number(_ path: [FileName]) async throws(ProviderError) -> String? {
-        let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/>\(WebDAVProvider.numberProperty)</prop></propfind>"
-        return try await provider.propfind(path, depth: "0", body: body).first?.resource.number
+        let number = WebDAVResources.numberProperty
+        let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/>\(number)</prop></propfind>"
+        return try await resources.propfind(path, depth: "0", body: body).first?.resource.number
     }
 
     private func tryConditions(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) {
         let refusesTaken = try await put("one", file, ["If-None-Match": "*"]).status == 412
         let refusesWrong = try await put("one", file, ["If-Match": "\"wrong\""]).status == 412
-        let tag = WebDAVProvider.version(of: try await provider.resource(at: file)).rawValue
+        let tag = (try await resources.resource(at: file)).version.rawValue
         let takesRight = try await put("one", file, ["If-Match": "\"\(tag)\""]).isSuccess
         traits.honoursConditionsOnPut = refusesTaken && refusesWrong && takesRight
     }
@@ -307,7 +312,7 @@ struct ServerProbe: Sendable {
         let isRefused = try await exchange(.DELETE, file, wrong).status == 412
         let isKept = try await content(file) == "one"
         if !isKept { _ = try await put("one", file) }
-        let folder = try await provider.uploadPlace()
+        let folder = try await provider.uploads.place()
         guard isRefused, isKept, try await exchange(.MKCOL, folder).isSuccess else { return false }
         let isFolderRefused = try await !exchange(.DELETE, folder, wrong).isSuccess
         _ = try await exchange(.DELETE, folder)
@@ -325,12 +330,12 @@ struct ServerProbe: Sendable {
             _ = try await put("one", file)
             return false
         }
-        let folder = try await provider.uploadPlace()
+        let folder = try await provider.uploads.place()
         guard isRefused, try await exchange(.MKCOL, folder).isSuccess else { return false }
         let isFolderRefused = try await !exchange(.DELETE, folder, condition(folder, ContentVersion("wrong"))).isSuccess
         _ = try await exchange(.DELETE, folder)
         _ = try await put("one", file)
-        let version = WebDAVProvider.version(of: try await provider.resource(at: file))
+        let version = (try await resources.resource(at: file)).version
         let isRemoved = try await exchange(.DELETE, file, condition(file, version)).isSuccess
         _ = try await put("one", file)
         return isFolderRefused && isRemoved
@@ -340,18 +345,18 @@ struct ServerProbe: Sendable {
     private func movesWithTag(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) -> Bool {
         // Into another folder, as uploads go: servers that rename in a folder may copy then (sabre/dav).
         let other = Array(file.dropLast(2) + file.suffix(1))
-        var before = try await provider.resource(at: file)
+        var before = try await resources.resource(at: file)
         // A server that honours no condition has removed it and was given another one.
         if traits.keepsProperties, before.keptState == nil, try await keepsProperty(file) {
-            before = try await provider.resource(at: file)
+            before = try await resources.resource(at: file)
         }
-        let moved = try await moveByTag(file, to: other, WebDAVProvider.version(of: before), &traits)
+        let moved = try await moveByTag(file, to: other, before.version, &traits)
         defer { Task { [client, location] in _ = try? await client.exchange(.DELETE, location.url(file)) } }
         guard moved.isSuccess else { return false }
-        let after = try await provider.resource(at: other)
+        let after = try await resources.resource(at: other)
         if traits.keepsProperties, after.keptState == nil { traits.keepsProperties = false }
         _ = try await exchange(.DELETE, other)
-        return WebDAVProvider.version(of: before) == WebDAVProvider.version(of: after)
+        return before.version == after.version
     }
 }
 

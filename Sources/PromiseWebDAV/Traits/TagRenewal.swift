@@ -5,9 +5,9 @@ import Synchronization
 
 /// Tags that this process got for what it wrote a moment ago, and for which content.
 ///
-/// Servers make tags of size and time, some of the inode, too, so two contents of one size that arrive within one tick of the
-/// clock have one tag. When such files exchange their names nobody sees that anything is new, and what is written on the base of
-/// the one replaces the other.
+/// Servers make tags of size and time, some of the inode, too, so two contents of one size that
+/// arrive within one tick of the clock have one tag. When such files exchange their names nobody
+/// sees that anything is new, and what is written on the base of the one replaces the other.
 final class GivenTags: Sendable {
     private struct Given {
         var content: Int
@@ -23,7 +23,8 @@ final class GivenTags: Sendable {
 
     /// No server's clock has longer ticks.
     private static let lifetime = Duration.seconds(5)
-    /// Where a file's own time goes into its tag, that of another one of the time and size may come much later.
+    /// Where a file's own time goes into its tag, that of another one of the time and size may come
+    /// much later.
     private static let lifetimeWithTimes = Duration.seconds(3_600)
     private static let tagsMax = 16_384
 
@@ -46,7 +47,9 @@ final class GivenTags: Sendable {
         var hasher = Hasher()
         hasher.combine(isLink)
         // In one call, as all that is sent goes through here.
-        let isHashed: Void? = bytes.withContiguousStorageIfAvailable { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        let isHashed: Void? = bytes.withContiguousStorageIfAvailable {
+            hasher.combine(bytes: UnsafeRawBufferPointer($0))
+        }
         if isHashed == nil { for byte in bytes { hasher.combine(byte) } }
         return hasher.finalize()
     }
@@ -56,7 +59,9 @@ final class GivenTags: Sendable {
         let lifetime = withTimes ? GivenTags.lifetimeWithTimes : GivenTags.lifetime
         return state.withLock { state in
             if state.isCoarse { return true }
-            if let given = state.tags[tag], given.content != content, time - given.time < lifetime { return false }
+            if let given = state.tags[tag], given.content != content, time - given.time < lifetime {
+                return false
+            }
             if state.tags.count >= GivenTags.tagsMax {
                 state.tags = state.tags.filter { time - $0.value.time < lifetime }
                 if state.tags.count >= GivenTags.tagsMax { state.tags = [:] }
@@ -70,26 +75,31 @@ final class GivenTags: Sendable {
     func giveUp() { state.withLock { ($0.isCoarse, $0.tags) = (true, [:]) } }
 }
 
-/// Sends a content again until its tag is its own: neither the one of what it replaces nor of what was just written elsewhere.
-/// Without its time, of which the server may have made the tag.
+/// Sends a content again until its tag is its own: neither the one of what it replaces nor of what
+/// was just written elsewhere. Without its time, of which the server may have made the tag.
 struct TagRenewal {
     /// They reach beyond a tick of a second.
     private static let pauses = [20, 40, 80, 160, 320, 640].map { Duration.milliseconds($0) }
     /// For what was written elsewhere nobody waits longer.
     private static let pausesElsewhere = 3
 
-    private let provider: WebDAVProvider
+    private let resources: WebDAVResources
+    private let givenTags: GivenTags
     private let expectation: Expectation
     private let content: Int
 
-    init(_ provider: WebDAVProvider, of payload: Payload, over expectation: Expectation, isLink: Bool) {
-        (self.provider, self.expectation) = (provider, expectation)
-        content = provider.givenTags.number(of: payload, isLink: isLink)
+    init(
+        _ resources: WebDAVResources, _ givenTags: GivenTags, of payload: Payload,
+        over expectation: Expectation, isLink: Bool
+    ) {
+        (self.resources, self.givenTags, self.expectation) = (resources, givenTags, expectation)
+        content = givenTags.number(of: payload, isLink: isLink)
     }
 
     /// `content`: its number.
-    init(_ provider: WebDAVProvider, ofNew content: Int) {
-        (self.provider, expectation, self.content) = (provider, .nothing, content)
+    init(_ resources: WebDAVResources, _ givenTags: GivenTags, ofNew content: Int) {
+        (self.resources, self.givenTags) = (resources, givenTags)
+        (expectation, self.content) = (.nothing, content)
     }
 
     func run(
@@ -100,26 +110,31 @@ struct TagRenewal {
             let isOfBase = hasTagOfBase(written)
             guard isOfBase || !isItsOwn(written) else { return }
             if !isOfBase, index == TagRenewal.pausesElsewhere { return }
-            let before = WebDAVProvider.version(of: written)
+            let before = written.version
             try? await Task.sleep(for: pause)
             written = try await send()
-            if index > 0, WebDAVProvider.version(of: written) == before { provider.givenTags.giveUp() }
+            if index > 0, written.version == before { givenTags.giveUp() }
         }
         guard !hasTagOfBase(written) else {
             throw ProviderError(
-                .retry, "\(provider.shown(path)) cannot be uploaded: the server does not tell it from what was there")
+                .retry,
+                "\(resources.shown(path)) cannot be uploaded: "
+                    + "the server does not tell it from what was there"
+            )
         }
     }
 
     /// Where tags are made of the content, one tag is one content.
     private func hasTagOfBase(_ written: ResourceStatus) -> Bool {
-        !provider.traits.tagsTellContent && expectation == .version(WebDAVProvider.version(of: written))
+        !resources.traits.tagsTellContent && expectation == .version(written.version)
     }
 
     func isItsOwn(_ written: ResourceStatus) -> Bool {
-        let traits = provider.traits
-        guard let tag = written.entityTag, traits.listsTags, !traits.tagsTellContent else { return true }
-        return provider.givenTags.takes(
-            tag, for: content, at: provider.clock.uptime(), withTimes: traits.takesTimes == true)
+        let traits = resources.traits
+        guard let tag = written.entityTag, traits.listsTags, !traits.tagsTellContent else {
+            return true
+        }
+        return givenTags.takes(
+            tag, for: content, at: resources.clock.uptime(), withTimes: traits.takesTimes == true)
     }
 }

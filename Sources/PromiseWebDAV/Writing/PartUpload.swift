@@ -1,54 +1,64 @@
-import Foundation
+import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
-import Synchronization
 
-// Large content on its way aside, in parts, on a server that takes parts. An upload that broke off is gone on with, also by
-// another daemon. What proves that the bytes aside are of this content: every part's hash is in the journal before the part
-// leaves, and no other content is ever sent to that place; the server's sizes tell how many parts have arrived, and the last of
-// them is read back, as a server that lost power may have lost it.
-
-extension WebDAVProvider {
+/// Large content on its way aside, in parts, on a server that takes parts. An upload that broke off
+/// is gone on with, also by another daemon. What proves that the bytes aside are of this content:
+/// every part's hash is in the journal before the part leaves, and no other content is ever sent to
+/// that place; the server's sizes tell how many parts have arrived, and the last of them is read
+/// back, as a server that lost power may have lost it.
+struct PartUpload: Sendable {
     /// Smaller content goes in one request.
     private static let partCountMin: UInt64 = 4
 
-    func mayBeParted(_ source: any ContentSource) -> Bool {
+    let resources: WebDAVResources
+    let uploads: UploadFolder
+    let sender: ContentSender
+    let chunks: ChunkFolder
+    let journal: UploadJournal
+    /// Four of them are large.
+    let partByteCount: UInt64
+    private var client: WebDAVClient { resources.client }
+    private var location: WebDAVLocation { resources.location }
+    private var traits: ServerTraits { resources.traits }
+
+    func takes(_ source: any ContentSource) -> Bool {
         let traits = traits
-        let isLarge = source.size > WebDAVProvider.partCountMin * partByteCount
+        let isLarge = source.size > PartUpload.partCountMin * partByteCount
         return isLarge && traits.hasRanges && (traits.partWriting ?? .nothing) != .nothing
     }
 
     /// Runs `body` with the place that has all of it, and what the server says of that.
-    func withPartsAside<Value: Sendable>(
+    func withAll<Value: Sendable>(
         _ source: any ContentSource, for path: [FileName], _ metadata: Metadata?,
         _ body: ([FileName], ResourceStatus) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
-        try await withParts(source, for: path) { (record) async throws(ProviderError) in
-            note(aside(record), for: path)
-            defer { note(aside(record), for: nil) }
+        try await withSent(source, for: path) { (record) async throws(ProviderError) in
+            resources.note(aside(record), for: path)
+            defer { resources.note(aside(record), for: nil) }
             if traits.partWriting == .chunks, try await contentLength(aside(record)) == nil {
-                try await joinChunks(record, to: aside(record), metadata)
+                try await chunks.join(record, to: aside(record), metadata)
             }
             return try await body(aside(record), try await whole(record, path))
         }
     }
 
     /// Runs `body` when the server has all parts.
-    func withParts<Value: Sendable>(
+    func withSent<Value: Sendable>(
         _ source: any ContentSource, for path: [FileName],
         _ body: (UploadJournal.Record) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
-        let file = FileBody(source: source, pool: pool)
+        let file = FileBody(source: source, pool: resources.pool)
         let (record, arrived) = try await begin(file, location.urlPath(path))
         do throws(ProviderError) {
             try await send(file, after: arrived, record)
             try source.validate()
             let value = try await body(record)
-            await pool.run { [uploads] in uploads.remove(record) }
+            await resources.pool.run { [journal] in journal.remove(record) }
             return value
         } catch {
             if !error.code.leavesUpload { await giveUp(record) }
@@ -57,91 +67,104 @@ extension WebDAVProvider {
     }
 
     private func aside(_ record: UploadJournal.Record) -> [FileName] {
-        WebDAVProvider.uploadFolder + [FileName(trusted: Array(record.upload.utf8))]
+        UploadFolder.path + [FileName(trusted: Array(record.upload.utf8))]
     }
 
     /// What cannot be removed is removed at a later start.
     func giveUp(_ record: UploadJournal.Record) async {
-        if traits.partWriting == .chunks { await removeChunks(record) }
-        guard await remove(aside(record)) else { return }
-        await pool.run { [uploads] in uploads.remove(record) }
+        if traits.partWriting == .chunks { await chunks.remove(record) }
+        guard await uploads.remove(aside(record)) else { return }
+        await resources.pool.run { [journal] in journal.remove(record) }
     }
 
     // MARK: Beginning
 
     /// An upload, and how many parts of it have arrived.
-    private func begin(_ file: FileBody, _ key: String) async throws(ProviderError) -> (UploadJournal.Record, Int) {
-        if let record = uploads.record(key) {
+    private func begin(_ file: FileBody, _ key: String) async throws(ProviderError) -> (
+        UploadJournal.Record, Int
+    ) {
+        if let record = journal.record(key) {
             if let resumed = try await resumed(record, file) {
-                await pool.run { [uploads] in uploads.add(resumed.record) }
-                if resumed.record.upload != record.upload { _ = await remove(aside(record)) }
+                await resources.pool.run { [journal] in journal.add(resumed.record) }
+                if resumed.record.upload != record.upload {
+                    _ = await uploads.remove(aside(record))
+                }
                 return resumed
             }
             await giveUp(record)
         }
         let plan = PartPlan(size: file.source.size, wanted: partByteCount)
         let record = UploadJournal.Record(
-            key: key, upload: try await uploadName(), size: plan.size, partByteCount: plan.partByteCount, began: clock.now(),
+            key: key, upload: try await uploads.name(), size: plan.size,
+            partByteCount: plan.partByteCount, began: resources.clock.now(),
             digests: [])
-        await pool.run { [uploads] in uploads.add(record) }
-        if traits.partWriting == .chunks { try await makeChunkFolder(record) }
+        await resources.pool.run { [journal] in journal.add(record) }
+        if traits.partWriting == .chunks { try await chunks.make(record) }
         return (record, 0)
     }
 
-    func uploadName() async throws(ProviderError) -> String { try await uploadPlace().last?.display ?? "" }
-
-    /// Nil when nothing has arrived, or something else was sent there. A file goes on as a copy: the server may write for a while
-    /// what is left of a request that broke off, and would do so in what was moved to its name meanwhile.
+    /// Nil when nothing has arrived, or something else was sent there. A file goes on as a copy:
+    /// the server may write for a while what is left of a request that broke off, and would do so
+    /// in what was moved to its name meanwhile.
     private func resumed(
         _ record: UploadJournal.Record, _ file: FileBody
     ) async throws(ProviderError) -> (record: UploadJournal.Record, arrived: Int)? {
-        guard record.fits(size: file.source.size, headers: []), let digests = record.digests, !digests.isEmpty else { return nil }
+        guard record.fits(size: file.source.size, headers: []), let digests = record.digests,
+            !digests.isEmpty
+        else { return nil }
         let plan = PartPlan(size: record.size, partByteCount: record.partByteCount)
         for (index, digest) in digests.enumerated() {
             let range = plan.range(index + 1)
-            let isSame = try await pool.run { () throws(ProviderError) in
+            let isSame = try await resources.pool.run { () throws(ProviderError) in
                 UploadJournal.digest(of: try file.read(at: range.lower, range.count)) == digest
             }
             guard isSame else { return nil }
         }
         var resumed = record
-        resumed.began = clock.now().rawValue
+        resumed.began = resources.clock.now().rawValue
         let isFile = try await contentLength(aside(record)) != nil
         guard isFile || traits.partWriting == .chunks else { return nil }
         var arrived = 0
         if isFile {
-            resumed.upload = try await uploadName()
-            let headers: HTTPHeaders = ["Destination": location.url(aside(resumed)), "Overwrite": "F"]
-            let reply = try await client.exchange(.COPY, location.url(aside(record)), headers, timeout: .seconds(3600))
+            resumed.upload = try await uploads.name()
+            let headers: HTTPHeaders = [
+                "Destination": location.url(aside(resumed)), "Overwrite": "F",
+            ]
+            let reply = try await client.exchange(
+                .COPY, location.url(aside(record)), headers, timeout: .seconds(3600))
             guard reply.isSuccess, reply.status != 207 else { return nil }
             let byteCount = try await contentLength(aside(resumed)) ?? 0
             arrived = byteCount <= record.size ? min(plan.count(in: byteCount), digests.count) : 0
         } else {
-            arrived = min(try await arrivedChunks(record, plan), digests.count)
+            arrived = min(try await chunks.arrived(record, plan), digests.count)
         }
-        if arrived > 0, try await hasPart(arrived, plan, resumed, digests[arrived - 1], isChunk: !isFile) {
+        if arrived > 0,
+            try await hasPart(arrived, plan, resumed, digests[arrived - 1], isChunk: !isFile)
+        {
             return (resumed, arrived)
         }
-        if isFile { _ = await remove(aside(resumed)) }
+        if isFile { _ = await uploads.remove(aside(resumed)) }
         return nil
     }
 
     private func hasPart(
-        _ number: Int, _ plan: PartPlan, _ record: UploadJournal.Record, _ digest: String, isChunk: Bool
+        _ number: Int, _ plan: PartPlan, _ record: UploadJournal.Record, _ digest: String,
+        isChunk: Bool
     ) async throws(ProviderError) -> Bool {
         let range = plan.range(number)
         let headers: HTTPHeaders = ["Range": "bytes=\(range.lower)-\(range.upper - 1)"]
         let reply =
             isChunk
-            ? try await chunk(number, record, byteCount: range.count)
+            ? try await chunks.chunk(number, record, byteCount: range.count)
             : try await client.content(location.url(aside(record)), headers, byteCount: range.count)
         guard let reply, reply.status == (isChunk ? 200 : 206) else { return false }
-        return await pool.run { UploadJournal.digest(of: ByteBuffer(bytes: reply.body)) } == digest
+        return await resources.pool.run { UploadJournal.digest(of: ByteBuffer(bytes: reply.body)) }
+            == digest
     }
 
     private func contentLength(_ aside: [FileName]) async throws(ProviderError) -> UInt64? {
         do throws(ProviderError) {
-            return try await file(at: aside).contentLength
+            return try await resources.file(at: aside).contentLength
         } catch {
             guard error.code == .notFound else { throw error }
             return nil
@@ -151,7 +174,9 @@ extension WebDAVProvider {
     // MARK: Parts
 
     /// One after the other; the next one is read and hashed meanwhile.
-    private func send(_ file: FileBody, after arrived: Int, _ record: UploadJournal.Record) async throws(ProviderError) {
+    private func send(_ file: FileBody, after arrived: Int, _ record: UploadJournal.Record)
+        async throws(ProviderError)
+    {
         let plan = PartPlan(size: record.size, partByteCount: record.partByteCount)
         guard arrived < plan.count else { return }
         var current = await load(arrived + 1, plan, file, record)
@@ -169,10 +194,10 @@ extension WebDAVProvider {
     ) async -> Result<ByteBuffer, ProviderError>? {
         guard number <= plan.count else { return nil }
         let range = plan.range(number)
-        return await pool.run { [uploads] in
+        return await resources.pool.run { [journal] in
             do throws(ProviderError) {
                 let part = try file.read(at: range.lower, range.count)
-                uploads.note(UploadJournal.digest(of: part), ofPart: number, of: record)
+                journal.note(UploadJournal.digest(of: part), ofPart: number, of: record)
                 return .success(part)
             } catch {
                 return .failure(error)
@@ -186,39 +211,53 @@ extension WebDAVProvider {
         let (place, writing) = (aside(record), traits.partWriting ?? .nothing)
         let reply: HTTPReply
         if writing == .chunks {
-            reply = try await sendChunk(.bytes(part), number, record)
+            reply = try await chunks.send(.bytes(part), number, record)
         } else if number == 1 {
-            return try await withUploadFolder { () async throws(ProviderError) in
-                _ = try await put(.bytes(part), to: place, [:])
+            return try await uploads.with { () async throws(ProviderError) in
+                _ = try await sender.put(.bytes(part), to: place, [:])
             }
         } else {
             reply = try await client.exchange(
-                writing.method, location.url(place), writing.headers(range, of: record.size), body: .bytes(part),
+                writing.method, location.url(place), writing.headers(range, of: record.size),
+                body: .bytes(part),
                 timeout: .seconds(24 * 3600))
         }
         // A file that was made has nothing where the parts before were.
-        let isGone = [404, 409, 410, 412].contains(reply.status) || (reply.status == 201 && writing != .chunks)
+        let isGone =
+            [404, 409, 410, 412].contains(reply.status)
+            || (reply.status == 201 && writing != .chunks)
         guard !isGone else {
             await giveUp(record)
-            throw ProviderError(.retry, "what was uploaded of \(shown(place)) is gone on the server: it begins anew")
+            throw ProviderError(
+                .retry,
+                "what was uploaded of \(resources.shown(place)) is gone on the server: "
+                    + "it begins anew"
+            )
         }
         guard reply.isSuccess, reply.status != 207 else {
             let status = reply.status == 207 ? 423 : reply.status
-            throw ProviderError(status: status, retryAfter: reply.header("Retry-After"), "\(shown(place)) cannot be uploaded")
+            throw ProviderError(
+                status: status, retryAfter: reply.header("Retry-After"),
+                "\(resources.shown(place)) cannot be uploaded")
         }
     }
 
     /// What the server says of all parts together.
-    private func whole(_ record: UploadJournal.Record, _ path: [FileName]) async throws(ProviderError) -> ResourceStatus {
+    private func whole(_ record: UploadJournal.Record, _ path: [FileName])
+        async throws(ProviderError) -> ResourceStatus
+    {
         let place = aside(record)
-        let written = try await file(at: place)
+        let written = try await resources.file(at: place)
         guard written.contentLength == record.size else {
-            // It does not do what it did when it was tried: another server may have taken its place.
-            shared.withLock { $0.traits?.partWriting = .nothing }
+            // It does not do what it did when it was tried: another server may have taken its
+            // place.
+            resources.takesNoParts()
             await giveUp(record)
             throw ProviderError(
                 .retry,
-                "\(shown(path)) cannot be uploaded: the server has \(written.contentLength ?? 0) bytes of \(record.size)")
+                "\(resources.shown(path)) cannot be uploaded: "
+                    + "the server has \(written.contentLength ?? 0) bytes of \(record.size)"
+            )
         }
         return written
     }
@@ -232,8 +271,15 @@ extension PartWriting {
         let span = "\(range.lower)-\(range.upper - 1)"
         return switch self {
         case .partialUpdate:
-            ["If-Match": "*", "X-Update-Range": "bytes=\(span)", "Content-Type": "application/x-sabredav-partialupdate"]
-        default: ["If-Match": "*", "Content-Range": "bytes \(span)/\(size)", "Content-Type": "application/octet-stream"]
+            [
+                "If-Match": "*", "X-Update-Range": "bytes=\(span)",
+                "Content-Type": "application/x-sabredav-partialupdate",
+            ]
+        default:
+            [
+                "If-Match": "*", "Content-Range": "bytes \(span)/\(size)",
+                "Content-Type": "application/octet-stream",
+            ]
         }
     }
 }

@@ -1,0 +1,57 @@
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+
+/// What must be at a place for a write to happen.
+enum Expectation: Equatable, Sendable {
+    case nothing
+    case version(ContentVersion)
+    case anything
+
+    /// Of a PUT, where the server honours them.
+    func conditions(_ traits: ServerTraits) -> HTTPHeaders {
+        guard traits.honoursConditionsOnPut else { return [:] }
+        return switch self {
+        case .nothing: ["If-None-Match": "*"]
+        case .version(let version): ["If-Match": "\"\(version.rawValue)\""]
+        case .anything: [:]
+        }
+    }
+}
+
+/// The right to write to a place, while a body runs.
+struct WriteTurn: Sendable {
+    /// Of the place.
+    var url: String
+    var token: String?
+    /// For a server without locks.
+    var conditions: HTTPHeaders = [:]
+    /// The lock made an empty file of a free name.
+    var hasMadeFile = false
+
+    /// For a request to the place itself.
+    var headers: HTTPHeaders {
+        var headers = conditions
+        if let token { headers.add(name: "If", value: WriteTurn.condition(url, token)) }
+        return headers
+    }
+
+    /// Of a request that failed. Apache answers 400, too, where it has lost the lock; a
+    /// multi-status tells of another one.
+    static func status(of reply: HTTPReply, isLocked: Bool) -> Int {
+        switch reply.status {
+        case 207: 423
+        case 400 where isLocked: 412
+        default: reply.status
+        }
+    }
+
+    /// Tagged with the place that is locked: untagged it would have to hold for the folder, too.
+    static func condition(_ url: String, _ token: String) -> String { "<\(url)> (<\(token)>)" }
+
+    /// The place must have this version (RFC 4918, section 10.4).
+    static func condition(_ url: String, has version: ContentVersion) -> String {
+        "<\(url)> ([\"\(version.rawValue)\"])"
+    }
+}
