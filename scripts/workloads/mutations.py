@@ -13,7 +13,7 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 SYNC = "Sources/PromiseSync/"
 
 # Name, file, what is there, what is put in its place, where FAULTY says whether this fault is on. Those with a number are the kinds
-# of faults that daemons side by side have had; the simulation's files are too small for kind 7 (partial content), and nothing blocks in it (kind 9).
+# of faults that daemons side by side have had; nothing blocks in the simulation (kind 9).
 MUTATIONS = [
     ("1-open-writes-are-not-noted", SYNC + "Machine/Turns/Turn+Trees.swift",
      "try world.observer.noteOpenWrites(of: id, transaction)",
@@ -36,6 +36,16 @@ MUTATIONS = [
      "            return try MovesOfOthers.finish(item, aside, entry, &turn, transaction) ? .again : .done"),
     ("6-another-kind-is-the-same-item", SYNC + "Tree/Tree+Following.swift",
      "item.kind != synced.kind\n", "item.kind != synced.kind && !FAULTY\n"),
+    ("7-what-comes-lands-on-what-was-written", SYNC + "Hydration/HydrationJob.swift",
+     "let gaps = state.plan.present.missing(in: range.clamped(to: state.plan.size))",
+     "let range = range.clamped(to: state.plan.size)\n"
+     "            let gaps = FAULTY ? [range] : state.plan.present.missing(in: range)"),
+    ("7-pieces-are-of-two-versions", SYNC + "Hydration/HydrationPlan.swift",
+     "for range in unproven.ranges { present.remove(range) }",
+     "for range in unproven.ranges where !FAULTY { present.remove(range) }"),
+    ("7-pieces-are-not-kept", SYNC + "Tree/Tree+Pieces.swift",
+     "guard try makeSparse(entry.node, &turn, transaction) else { return }",
+     "guard !FAULTY, try makeSparse(entry.node, &turn, transaction) else { return }"),
     ("8-a-failed-write-keeps-its-claim", SYNC + "Hydration/ContentClaim.swift",
      "job.release(number, with: nil)", "if !FAULTY { job.release(number, with: nil) }"),
     ("10-another-version-is-another-content", SYNC + "Machine/Operations/Telling+Conflict.swift",
@@ -143,19 +153,19 @@ def build(folder, tree):
 
 
 def schedules_until_found(executable, name, limit):
-    """Two processes, each with seeds of its own, one of them with situations; the number of schedules run when the first has
-    found something, or None."""
-    half = limit // 2
+    """Three processes, each with seeds of its own, one of them with situations, one with large files; the number of schedules
+    run when the first has found something, or None."""
+    part = limit // 3
     environment = dict(os.environ, PROMISEFS_MUTATION=name)
-    runs = [subprocess.Popen([executable, "--seed", str(1 + index * half), "--schedules", str(half), "--stop", *more],
+    runs = [subprocess.Popen([executable, "--seed", str(1 + index * part), "--schedules", str(part), "--stop", *more],
                              stdout=subprocess.PIPE, text=True, env=environment)
-            for index, more in enumerate(([], ["--situations"]))]
+            for index, more in enumerate(([], ["--situations"], ["--large-files", "--swarm"]))]
     try:
         while True:
             for run in runs:
                 if run.poll() == 1:
                     seed = int(re.search(r"^seed (\d+):", run.stdout.read(), re.M).group(1))
-                    return 2 * ((seed - 1) % half + 1), seed
+                    return 3 * ((seed - 1) % part + 1), seed
             if all(run.poll() is not None for run in runs):
                 return None
             time.sleep(0.2)
