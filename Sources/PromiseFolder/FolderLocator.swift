@@ -173,23 +173,29 @@ final class FolderLocator: Sendable {
         throw ProviderError(.notFound, "'\(display(reference.path))' is not in the folder any more")
     }
 
-    /// As `locate`, and not what has the name in other case only: who asks wants to know whether
-    /// the item was renamed.
+    /// As `locate`; what has the name in other case only is told under the name that it has: who
+    /// asks wants to know whether the item was renamed.
     func locatedExactly(_ reference: ItemReference) throws(ProviderError) -> LocatedItem {
-        let located = try locate(reference)
+        var located = try locate(reference)
         guard root.facts.traits.ignoresCase else { return located }
         let top = try root.open()
         for (index, step) in located.path.enumerated() {
-            let isThere = try mapped("'\(display(located.path))' cannot be looked for") {
-                () throws(SystemError) in
+            let what = "'\(display(located.path))' cannot be looked for"
+            let found = try mapped(what) { () throws(SystemError) -> FileName? in
                 let folder = try walk(located.path[..<index], from: top)
                 let (taken, twins) = try names.lookForTwins(
                     in: folder, try text(of: folder, at: located.path[..<index]))
-                return twins[step] != nil || taken.contains(names.stored(step))
+                if twins[step] != nil || taken.contains(names.stored(step)) { return step }
+                return taken.compactMap { names.shown($0) }
+                    .first { $0.isTwin(of: step) && twins[$0] == nil }
             }
-            guard isThere else {
+            // A folder above that was renamed is asked for by itself.
+            guard let found, found == step || index == located.path.count - 1 else {
                 throw ProviderError(
                     .notFound, "'\(display(reference.path))' is not in the folder any more")
+            }
+            if found != step {
+                (located.entry.name, located.entry.shownName) = (names.stored(found), found)
             }
         }
         return located

@@ -116,5 +116,34 @@ extension MountSuites {
                     """)
             }
         }
+
+        /// rclone moved it over what others had under a name that differs in case only, on a disk that
+        /// takes both for one.
+        @Test(
+            .enabled(if: TwinNameMountTests.canMountSticks, "mounting exFAT needs root"),
+            .timeLimit(.minutes(3)))
+        func nothingGoesOverATwinThatRcloneDoesNotSee() async throws {
+            try await mounted("type = alias\\nremote = $C", prepare: "true") { domain in
+                try await domain.shell("\"$P\" unmount \"$M\"")
+                try await TwinNameMountTests.withDisk(domain) {
+                    try await domain.shell("mkdir \"$C/the cloud\"; echo theirs > \"$C/the cloud/readme\"")
+                    try await domain.remount()
+                    try await domain.shell(
+                        """
+                        cat "$M/readme"; echo mine > "$M/README"; status=0
+                        "$P" sync "$M" --wait 2> "$T/err" || status=$?
+                        [ $status = 5 ]; grep -q "'readme', which is there, for one name" "$T/err"
+                        [ "$(cat "$C/the cloud/readme" "$M/readme" | paste -sd' ')" = "theirs theirs" ]
+                        mv "$M/README" "$M/other"; "$P" sync "$M" --wait
+                        mv "$M/readme" "$M/ReadMe"; "$P" sync "$M" --wait
+                        [ "$(ls "$C/the cloud" | paste -sd' ')" = "ReadMe other" ]
+                        [ "$(cat "$C/the cloud/readme" "$C/the cloud/other" | paste -sd' ')" = "theirs mine" ]
+                        "$P" unmount "$M"
+                        """)
+                }
+                try await domain.shell("mkdir -p \"$C/the cloud\"")
+                try await domain.remount()
+            }
+        }
     }
 }

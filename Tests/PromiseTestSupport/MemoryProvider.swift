@@ -129,12 +129,14 @@ package actor MemoryProvider: Provider {
     /// The next changes of content and place end between the two.
     package func breakOffBeforeMoves(_ count: Int) { movesLeftOut = count }
 
-    /// By place, from the root.
-    package func item(at path: [FileName]) -> Stored? {
+    /// By place, from the root. `folding`: a name finds one that differs in case only, too.
+    package func item(at path: [FileName], folding: Bool = false) -> Stored? {
         var current = items[MemoryProvider.rootIdentifier]
         for name in path {
             let parent = current?.item.identifier
-            current = items.values.first { $0.item.parent == parent && $0.item.name == name }
+            let beside = items.values.filter { $0.item.parent == parent }
+            current = beside.first { $0.item.name == name }
+            if current == nil, folding { current = beside.first { $0.item.name.isTwin(of: name) } }
         }
         return current
     }

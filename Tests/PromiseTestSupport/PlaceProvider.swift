@@ -13,6 +13,8 @@ package struct PlaceProvider: Provider {
     package var numbers = false
     /// Names that have the number of another item.
     package var copies: [String: String] = [:]
+    /// Takes names that differ in case only for one.
+    package var foldsNames = false
     /// Tells of changes only that every folder that was listed is to be listed again.
     private let listed: ListedFolders?
 
@@ -38,7 +40,9 @@ package struct PlaceProvider: Provider {
 
     /// What the memory calls it.
     private func resolved(_ reference: ItemReference) async throws(ProviderError) -> ItemReference {
-        guard let stored = await memory.item(at: reference.path) else { throw ProviderError(.notFound, "there is nothing there") }
+        guard let stored = await memory.item(at: reference.path, folding: foldsNames) else {
+            throw ProviderError(.notFound, "there is nothing there")
+        }
         return ItemReference(identifier: stored.item.identifier, path: reference.path)
     }
 
@@ -104,6 +108,7 @@ package struct PlaceProvider: Provider {
     package func create(
         _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
     ) async throws(ProviderError) -> Item {
+        try await checkTwins(folder.path + [item.name])
         let made = try await memory.create(item, in: resolved(folder), contents: contents)
         return told(made, at: folder.path + [item.name], parent: folder.identifier)
     }
@@ -116,14 +121,20 @@ package struct PlaceProvider: Provider {
         if let place = changes.place {
             inner.place = (try await resolved(place.parent), place.name)
             path = place.parent.path + [place.name]
+            try await checkTwins(path)
         }
         let changed = try await memory.modify(
             resolved(reference), changes: inner, contents: contents, baseVersion: baseVersion)
         return told(changed, at: path, parent: changes.place?.parent.identifier)
     }
 
+    private func checkTwins(_ path: [FileName]) async throws(ProviderError) {
+        guard foldsNames, await memory.item(at: path, folding: true) != nil else { return }
+        throw ProviderError(.conflict, "the name is taken")
+    }
+
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
-        guard let stored = await memory.item(at: reference.path) else {
+        guard let stored = await memory.item(at: reference.path, folding: foldsNames) else {
             let above = Array(reference.path.dropLast())
             if above.isEmpty { return }
             _ = try await resolved(ItemReference(identifier: reference.identifier, path: above))

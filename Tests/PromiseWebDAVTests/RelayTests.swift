@@ -35,7 +35,8 @@ struct RelayTests {
         "moveKeepsTag": true, "tagsTellContent": false, "honoursOverwrite": true, "honoursConditionsOnPut": false,
         "lockMakesFile": false, "moveNeedsSourceLock": false, "putsOnlyNew": false, "hasRanges": true, "hasQuota": false,
         "tellsNews": false, "isGuess": false, "brokeOff": false, "partWriting": "nothing", "deletesOnlyMatching": false,
-        "locksEndWithItem": true, "putTellsTag": false, "escapes": 0, "deletesOnlyTagged": false}
+        "locksEndWithItem": true, "putTellsTag": false, "escapes": 0, "deletesOnlyTagged": false,
+        "overwritesTwins": false}
         """
 
     private static func server() -> ScriptedServer {

@@ -12,12 +12,15 @@ struct TwinNameTests {
     /// tells of it, and not of the first one.
     private final class Server: Sendable {
         private let files = Mutex<[String: String]>(["/A": "old", "/\u{E9}": "old"])
+        private let moves = Atomic<Int>(0)
         let answersAsAsked: Bool
+        var moveCount: Int { moves.load(ordering: .relaxed) }
 
         init(answersAsAsked: Bool) { self.answersAsAsked = answersAsAsked }
 
         func answer(_ request: ScriptedServer.Request) -> String? {
             let path = request.path.removingEscapes
+            if request.method == "MOVE" { moves.add(1, ordering: .relaxed) }
             return files.withLock { files in
                 let known = files.keys.first { $0.lowercased() == path.lowercased() }
                 switch request.method {
@@ -101,6 +104,58 @@ struct TwinNameTests {
             let isNamed = error?.message.contains("'A', which is there") == true
             #expect(error?.code == .refused && isNamed, "\(String(describing: error))")
         }
+    }
+
+    /// Asked for by the name that it had before others changed the case of that, it was told under
+    /// that name.
+    @Test(arguments: [true, false])
+    func whatHasAnotherNameNowIsToldByThat(answersAsAsked: Bool) async throws {
+        try await withServer(answersAsAsked: answersAsAsked) { provider in
+            let composed = "\u{E9}"
+            let names = [("a", "A"), ("A", "A"), ("e\u{301}", composed), (composed, composed)]
+            for (old, now) in names {
+                let mine = ItemIdentifier("mine")
+                let reference = ItemReference(identifier: mine, path: [FileName(old)!])
+                let item = try await provider.item(for: reference)
+                #expect(item.name == FileName(now)! && item.identifier == mine, "\(old)")
+            }
+        }
+    }
+
+    /// A move that was to go over nothing went over a file whose name differs in case only (rclone,
+    /// on such a disk).
+    @Test func nothingIsPutOverATwinWhereTheServerAllowsIt() async throws {
+        let fake = Server(answersAsAsked: true)
+        let server = ScriptedServer { fake.answer($0) }
+        defer { server.stop() }
+        let traits: Set = ["putIsWhole", "putsOnlyNew", "honoursOverwrite", "overwritesTwins"]
+        let provider = try await provider(server, remembering: traits)
+        let error = await create(provider, "a")
+        #expect(error?.code == .refused && error?.message.contains("'A', which is there") == true)
+        #expect(await create(provider, "b") == nil)
+    }
+
+    /// rclone removed what was moved to another case of its own name, and so does Apache where the
+    /// move may go over something.
+    @Test(arguments: [true, false])
+    func whatHasTheNameAlreadyIsNotMovedToIt(overwrites: Bool) async throws {
+        let fake = Server(answersAsAsked: true)
+        let server = ScriptedServer { fake.answer($0) }
+        defer { server.stop() }
+        let traits: Set = overwrites ? ["overwritesTwins"] : ["honoursOverwrite"]
+        let provider = try await provider(server, remembering: traits)
+        let reference = ItemReference(identifier: ItemIdentifier("/A"), path: [FileName("A")!])
+        let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+        let changes = ItemChanges(place: (root, FileName("a")!))
+        for _ in 1...2 {
+            await #expect {
+                _ = try await provider.modify(
+                    reference, changes: changes, contents: nil, baseVersion: ContentVersion("1"))
+            } throws: {
+                ($0 as? ProviderError)?.code == .conflict
+            }
+        }
+        #expect(fake.moveCount == 0)
     }
 
     /// It is taken, and a listing will show it.

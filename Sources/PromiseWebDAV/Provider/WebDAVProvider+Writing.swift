@@ -79,8 +79,8 @@ extension WebDAVProvider {
             try await resources.turns.take(location.urlPath(target)) {
                 () async throws(ProviderError) in
                 let version = payload == nil && isMovedByTag ? baseVersion : nil
-                try await TwinNames(provider: self, path: target).watching {
-                    () async throws(ProviderError) in
+                let twins = TwinNames(provider: self, path: target)
+                try await twins.watchingMove(from: source) { () async throws(ProviderError) in
                     try await mover.move(source, to: target, isFolder: isFolder, having: version)
                 }
             }

@@ -152,9 +152,9 @@ package final class WebDAVProvider: Provider, Sendable {
 
     package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
         if reference.path.isEmpty { return try await root() }
-        let found = try await resources.client.completed(
-            try await resources.resource(at: reference.path), location.url(reference.path))
-        var item = try items.item(found, path: reference.path, parent: nil)
+        let (path, seen) = try await TwinNames(provider: self, path: reference.path).found()
+        let found = try await resources.client.completed(seen, location.url(path))
+        var item = try items.item(found, path: path, parent: nil)
         // Another number is another item.
         if !item.identifier.isNumber { item.identifier = reference.identifier }
         return item

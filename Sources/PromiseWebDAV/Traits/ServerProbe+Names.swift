@@ -73,4 +73,29 @@ extension ServerProbe {
         let rows = try await resources.propfind(folder, isFolder: true, depth: "1", body: body)
         return Set(rows.map(\.path).filter { $0.count == folder.count + 1 }.compactMap(\.last))
     }
+
+    /// Whether it takes names for one that differ in case, or in the form of their letters, only; and whether a move that
+    /// must not go over anything goes over a file with such a name.
+    func tryTwins(_ traits: inout ServerTraits) async throws(ProviderError) {
+        (traits.foldsNames, traits.overwritesTwins) = (false, false)
+        let file = try await provider.uploads.place()
+        let (folder, name) = (Array(file.dropLast()), file.last?.bytes ?? [])
+        func place(_ ending: String) -> [FileName] {
+            folder + [FileName(trusted: name + Array(ending.utf8))]
+        }
+        let first = place("-twin-\u{E9}")
+        let others = [place("-TWIN-\u{E9}"), place("-twin-e\u{301}")]
+        guard try await put("one", first).isSuccess else { return }
+        for other in others where try await content(other) == "one" {
+            traits.foldsNames = true
+            let source = try await provider.uploads.place()
+            _ = try await put("two", source)
+            let move: HTTPHeaders = ["Destination": location.url(other), "Overwrite": "F"]
+            let isMoved = try await exchange(.MOVE, source, move).isSuccess
+            if isMoved, try await content(first) != "one" { traits.overwritesTwins = true }
+            for path in [source, other] { _ = try await exchange(.DELETE, path) }
+            _ = try await put("one", first)
+        }
+        _ = try await exchange(.DELETE, first)
+    }
 }

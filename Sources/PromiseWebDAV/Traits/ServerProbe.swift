@@ -65,6 +65,7 @@ struct ServerProbe: Sendable {
         traits.listsTags = try await listsTag(file)
         traits.putTellsTag = try await isListed(first.header("ETag"), file)
         try await tryNames(&traits)
+        try await tryTwins(&traits)
         traits.hasRanges = try await sendsRanges(file)
         let parts = try await provider.uploads.place()
         if traits.hasRanges { traits.partWriting = try await writesParts(parts) } else { traits.partWriting = .nothing }

@@ -90,6 +90,14 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     /// DELETE ends a lock of what it removes, as it must (RFC 4918, section 9.6). Nil: remembered before it was tried.
     package var locksEndWithItem: Bool?
 
+    /// What has a name is found under one that differs in case, or in the form of its letters, only. Nil: remembered
+    /// before it was tried.
+    package var foldsNames: Bool?
+
+    /// What is moved to a name goes over a file whose name differs in case only, whatever the move
+    /// says. Nil: remembered before it was tried.
+    package var overwritesTwins: Bool?
+
     /// Before anything was tried: what a server lacks of this, it tells whoever asks for it.
     static var provisional: ServerTraits {
         var traits = ServerTraits()
@@ -100,7 +108,7 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     /// Nothing that matters was added since this was remembered.
     var isComplete: Bool {
         partWriting != nil && deletesOnlyMatching != nil && locksEndWithItem != nil && putTellsTag != nil
-            && escapes != nil && deletesOnlyTagged != nil
+            && escapes != nil && deletesOnlyTagged != nil && foldsNames != nil && overwritesTwins != nil
     }
 
     /// It had trouble while it was tried, of which the next try may show nothing.
@@ -132,6 +140,11 @@ package struct ServerTraits: Codable, Hashable, Sendable {
         if let escapes, !escapes.isEmpty {
             let means = keepsEscapes != false ? "they are escaped there, a dot as ‛2E" : "what has one stays on this machine"
             result.append("the server cannot keep names with \(escapes.names.joined(separator: ", ")): \(means)")
+        }
+        if overwritesTwins == true {
+            result.append(
+                "the server puts a name over another one that differs in case only: "
+                    + "the second of two such names stays on this machine")
         }
         if !hasQuota { result.append("the server tells no quota") }
         return result

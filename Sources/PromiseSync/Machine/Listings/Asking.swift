@@ -214,6 +214,9 @@ enum Asking {
             try transaction.setRemote(identifier, .deleted)
             return turn.noteDivergence()
         }
+        guard try TwinsOfOthers.giveWay(to: item, &turn, transaction) else {
+            return turn.ask(for: identifier)
+        }
         try turn.observe(item, synced: try transaction.synced(identifier), transaction)
         try forgetIfUnreachable(identifier, &turn, transaction)
     }

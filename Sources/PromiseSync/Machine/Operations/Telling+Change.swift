@@ -107,6 +107,17 @@ extension Telling {
             places: draft.places, byteCount: source?.dataByteCount ?? 0, sent: sent)
     }
 
+    /// A store that takes the old name and the new one for one has refused that: it is taken, by
+    /// the item itself, which goes by way of a third name.
+    private static func free(
+        _ place: ItemPlace, for entry: Entry, _ synced: Item, _ pending: Pending, _ turn: inout Turn
+    ) -> ItemPlace {
+        guard pending.attempts > 0, place.parent == synced.parent,
+            place.name.isTwin(of: synced.name)
+        else { return place }
+        return ItemPlace(parent: place.parent, name: AsideName(for: entry.name, &turn).fileName)
+    }
+
     private enum Goal {
         /// `isAside`: for a moment, as others are in the way.
         case goal(ItemPlace, in: ItemReference, isAside: Bool)
@@ -121,7 +132,9 @@ extension Telling {
         let target: ItemPlace
         var isAside = false
         switch try route(of: entry, synced, &turn, transaction) {
-        case .free(let place): target = place
+        case .free(let place):
+            target = free(place, for: entry, synced, pending, &turn)
+            isAside = target.name != place.name
         case .circle(let aside):
             // It is out of the way already: another such name would only keep others from following it.
             if AsideName.isOne(synced.name), synced.parent == aside.parent {

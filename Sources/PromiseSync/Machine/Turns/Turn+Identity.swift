@@ -52,7 +52,9 @@ extension Turn {
             guard let known = try known(identifier, transaction), known.kind == item.kind else {
                 return nil
             }
-            (item.identifier, item.parent, item.name) = (identifier, known.parent, known.name)
+            // A store that takes two names for one says which of them it has.
+            let name = item.name.isTwin(of: known.name) ? item.name : known.name
+            (item.identifier, item.parent, item.name) = (identifier, known.parent, name)
         }
         return try withAgreedMetadata(item, transaction)
     }
