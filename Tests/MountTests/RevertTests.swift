@@ -48,6 +48,47 @@ extension MountSuites {
             }
         }
 
+        /// The new target stayed, and went to the provider beside the old one later, as a conflict.
+        @Test(.timeLimit(.minutes(2))) func aLinkThatLeadsElsewhereLeadsWhereItDidAgain() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "ln -s one \"$C/link\"; ln -s two \"$C/other\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls -l \"$M\" > /dev/null")
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(
+                    """
+                    ln -sfn new "$M/link"; rm "$M/other"; ln -s newer "$M/other"
+                    "$P" revert "$M" | grep -q 'changes given up'
+                    "$P" pending "$M" --json | grep -q '"pathBytes"' && exit 1; true
+                    """)
+                try domain.setFaults([])
+                try await domain.shell(
+                    """
+                    within 20 '[ "$(readlink "$M/link" "$M/other" | paste -sd" ")" = "one two" ]'
+                    """)
+                try await domain.synchronize()
+                try await domain.shell(
+                    """
+                    [ "$(ls "$M" | paste -sd' ')" = "link other" ]
+                    [ "$(readlink "$C/link" "$C/other" | paste -sd' ')" = "one two" ]
+                    """)
+            }
+        }
+
+        /// Two at once: one of them ended at the first change that the other had given up.
+        @Test(.timeLimit(.minutes(2))) func twoThatGiveUpTheSameDoNotDisturbEachOther() async throws {
+            try await MountedDomain.with(options) { domain in
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(
+                    """
+                    mkdir "$M/many"; for i in $(seq 300); do echo $i > "$M/many/$i"; done
+                    "$P" revert "$M" > "$T/one" & "$P" revert "$M" > "$T/two" || [ $? = 1 ]; wait $!
+                    [ ! -e "$M/many" ]; [ "$("$P" pending "$M")" = "nothing is pending" ]
+                    """)
+                try domain.setFaults([])
+            }
+        }
+
         /// It took the document from under whoever had a claim on it.
         @Test(.timeLimit(.minutes(2))) func whatIsGivenUpWaitsForClaims() async throws {
             try await MountedDomain.with(options) { domain in

@@ -21,7 +21,9 @@ struct RevertRoutes: Sendable {
                 guard let reversal else { throw Failure(.notSupported, "nothing can be given up here") }
                 let claim = try await hold(path)
                 defer { if let claim { routes.service.release(claim.id) } }
-                result.reverted += try await reversal.revert(path)
+                let report = try await reversal.revert(path)
+                result.reverted += report.count
+                result.failures += report.failures.map { ItemFailureDocument(path: $0.path, $0.failure) }
             } catch {
                 result.failures.append(ItemFailureDocument(path: path, error))
             }

@@ -27,27 +27,52 @@ package struct Reversal: Sendable {
         }
     }
 
-    /// Of an item and of everything below it, also of what was removed there. Returns how many changes were given up. Throws
-    /// `.notFound` when there is none.
-    package func revert(_ path: [FileName]) async throws(Failure) -> Int {
+    package struct Report: Sendable {
+        /// How many changes were given up.
+        package var count = 0
+        package var failures: [(path: [FileName], failure: Failure)] = []
+    }
+
+    /// Of an item and of everything below it, also of what was removed there. What cannot be given up now keeps nothing else
+    /// from it. Throws `.notFound` when there is nothing.
+    package func revert(_ path: [FileName]) async throws(Failure) -> Report {
         let work: [Work] = try index.read { transaction throws(Failure) in try collect(below: path, transaction) }
         guard !work.isEmpty else {
             throw Failure(
                 .notFound, "nothing of it waits to be sent: there is nothing to give up, but what a "
                     + "program that has it open writes")
         }
+        var report = Report()
         for one in work.sorted(by: { $0.goes(before: $1) }) {
-            if let node = one.content {
-                guard node.content == .whole else {
-                    throw Failure(
-                        .busy, "'\(one.path.last?.display ?? "")' is here only in part, so that nothing of it could be kept: "
-                            + "'promisefs fetch' brings the rest")
+            do throws(Failure) {
+                try await giveUp(one)
+                report.count += 1
+            } catch {
+                // It may have gone since, as with its folder, or somebody else has given it up.
+                if error.code != .stale, try isLeft(one) {
+                    report.failures.append((one.path, error))
                 }
-                try engine.keepGivenUp(node, of: try home(one.subject) ?? one.path)
             }
-            try await engine.revert(one.subject).get()
         }
-        return work.count
+        return report
+    }
+
+    private func isLeft(_ work: Work) throws(Failure) -> Bool {
+        try index.read { transaction throws(Failure) in
+            try transaction.pending(work.subject) != nil
+        }
+    }
+
+    private func giveUp(_ work: Work) async throws(Failure) {
+        if let node = work.content {
+            guard node.content == .whole else {
+                throw Failure(
+                    .busy, "'\(work.path.last?.display ?? "")' is here only in part, so that nothing of it could be kept: "
+                        + "'promisefs fetch' brings the rest")
+            }
+            try engine.keepGivenUp(node, of: try home(work.subject) ?? work.path)
+        }
+        try await engine.revert(work.subject).get()
     }
 
     /// Where an item that was moved here is when that is given up: there people look for what they have written. Folders

@@ -56,6 +56,7 @@ enum Reverting {
         agreed.parent = try turn.identifier(of: entry.parent, transaction)
         agreed.name = entry.name
         agreed.metadata = Metadata(node)
+        if node.kind == .link { agreed.target = node.target }
         if node.edits != synced.edits { agreed.version = ContentVersion("given up") }
         try transaction.deleteSent(for: id)
         try transaction.deletePending(.entry(id))
