@@ -65,6 +65,25 @@ extension MountSuites {
             }
         }
 
+        /// The control API said that nothing was pending: only the command had the kernel hand over
+        /// its pages.
+        @Test(.timeLimit(.minutes(2))) func whatIsInAMappingStillIsSentForAClient() async throws {
+            try await whileMapped(["--no-passthrough"]) { domain in
+                try await domain.shell(
+                    """
+                    touch "$T/signals/write"; within 30 '[ -e "$T/signals/written" ]'
+                    "$P" sync --wait "$M"; touch "$T/signals/again"
+                    within 30 '[ -e "$T/signals/writtenAgain" ]'
+                    PYTHONPATH="$R/clients/python" python3 - "$M" <<'END'
+                    import promisefs, sys
+                    domain, path = promisefs.locate(sys.argv[1] + "/mapped")
+                    assert domain.sync(wait=True)["pending"] == 0
+                    END
+                    [ "$(tail -c +13 "$C/mapped" | head -c 5)" = TWICE ]; touch "$T/signals/end"
+                    """)
+            }
+        }
+
         /// Nobody has it open, and it is in use all the same.
         @Test(.timeLimit(.minutes(2))) func aFileThatIsStillMappedIsNotEvicted() async throws {
             try await whileMapped([]) { domain in

@@ -175,7 +175,6 @@ struct SyncCommand: AsyncParsableCommand {
                 let (waits, timeout) = (wait || timeout != nil, timeout?.duration)
                 let client = try PromiseClient(mount: mount)
                 let isShown = waits && !output.json
-                if waits { await KernelPages.flush(mount) }
                 let result = try await WaitProgress.showing(of: mount, if: isShown) { () async throws(PromiseError) in
                     try await client.synchronize(path: inner, wait: waits, timeout: timeout)
                 }
