@@ -124,7 +124,7 @@ extension MountSuites {
             .timeLimit(.minutes(3)))
         func nothingGoesOverATwinThatRcloneDoesNotSee() async throws {
             try await mounted("type = alias\\nremote = $C", prepare: "true") { domain in
-                try await domain.shell("\"$P\" unmount \"$M\"")
+                try await domain.shell("\"$P\" unmount \"$M\"; rmdir \"$C/the cloud\"")
                 try await TwinNameMountTests.withDisk(domain) {
                     try await domain.shell("mkdir \"$C/the cloud\"; echo theirs > \"$C/the cloud/readme\"")
                     try await domain.remount()

@@ -78,6 +78,7 @@ extension MountSuites {
         /// Two at once: one of them ended at the first change that the other had given up.
         @Test(.timeLimit(.minutes(2))) func twoThatGiveUpTheSameDoNotDisturbEachOther() async throws {
             try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls \"$M\" > /dev/null")
                 try domain.setFaults(["offline=true"])
                 try await domain.shell(
                     """

@@ -45,4 +45,16 @@ struct AsideName {
     }
 
     static func isOne(_ name: FileName) -> Bool { AsideName(name) != nil }
+
+    /// Where an item that goes to `target` goes next. A store that takes the old name and the new
+    /// one for one has refused that: it is taken, by the item itself, which goes by way of a third
+    /// name.
+    static func step(
+        to target: ItemPlace, of item: Item, after attempts: Int, _ turn: inout Turn
+    ) -> ItemPlace {
+        guard attempts > 0, target.parent == item.parent, target.name.isTwin(of: item.name)
+        else { return target }
+        return ItemPlace(
+            parent: target.parent, name: AsideName(for: target.name, &turn).fileName)
+    }
 }

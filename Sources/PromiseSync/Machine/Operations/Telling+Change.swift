@@ -107,17 +107,6 @@ extension Telling {
             places: draft.places, byteCount: source?.dataByteCount ?? 0, sent: sent)
     }
 
-    /// A store that takes the old name and the new one for one has refused that: it is taken, by
-    /// the item itself, which goes by way of a third name.
-    private static func free(
-        _ place: ItemPlace, for entry: Entry, _ synced: Item, _ pending: Pending, _ turn: inout Turn
-    ) -> ItemPlace {
-        guard pending.attempts > 0, place.parent == synced.parent,
-            place.name.isTwin(of: synced.name)
-        else { return place }
-        return ItemPlace(parent: place.parent, name: AsideName(for: entry.name, &turn).fileName)
-    }
-
     private enum Goal {
         /// `isAside`: for a moment, as others are in the way.
         case goal(ItemPlace, in: ItemReference, isAside: Bool)
@@ -133,7 +122,7 @@ extension Telling {
         var isAside = false
         switch try route(of: entry, synced, &turn, transaction) {
         case .free(let place):
-            target = free(place, for: entry, synced, pending, &turn)
+            target = AsideName.step(to: place, of: synced, after: pending.attempts, &turn)
             isAside = target.name != place.name
         case .circle(let aside):
             // It is out of the way already: another such name would only keep others from following it.

@@ -36,8 +36,8 @@ extension Turn {
         return try withAgreedMetadata(item, transaction)
     }
 
-    /// What the store has at the place of an item that was asked for; nil when that is something
-    /// else.
+    /// What the store has at the place of an item that was asked for, by the name that it has there
+    /// of two that are one; nil when that is something else.
     mutating func identified(
         _ item: Item, as identifier: ItemIdentifier, foundIn parent: ItemIdentifier?,
         _ transaction: borrowing Transaction
@@ -52,9 +52,8 @@ extension Turn {
             guard let known = try known(identifier, transaction), known.kind == item.kind else {
                 return nil
             }
-            // A store that takes two names for one says which of them it has.
-            let name = item.name.isTwin(of: known.name) ? item.name : known.name
-            (item.identifier, item.parent, item.name) = (identifier, known.parent, name)
+            (item.identifier, item.parent) = (identifier, known.parent)
+            if !item.name.isTwin(of: known.name) { item.name = known.name }
         }
         return try withAgreedMetadata(item, transaction)
     }
@@ -140,9 +139,7 @@ extension Turn {
     {
         guard !facts.keepsTimes || item.isGuess else { return item }
         guard let agreed = try transaction.synced(item.identifier)?.item, agreed.kind == item.kind
-        else {
-            return item
-        }
+        else { return item }
         var item = item
         item.isGuess = item.isGuess && item.version != agreed.version
         let time = item.metadata.modificationTime
