@@ -14,17 +14,20 @@ final class ContentExchange: Sendable {
     private let lock: FolderLock
     /// For tests: called between the last check of a conditional write and its taking effect.
     private let beforeTakingEffect: (@Sendable () -> Void)?
+    /// For tests: called before what was replaced is looked at; what it throws is met there.
+    private let afterTakingEffect: TakenEffect?
     /// The file system can exchange two files in one step (renameat2(2)).
     private let isAtomic = Atomic(true)
 
     init(
         locator: FolderLocator, hidden: HiddenFolder, lock: FolderLock,
-        beforeTakingEffect: (@Sendable () -> Void)?
+        beforeTakingEffect: (@Sendable () -> Void)?, afterTakingEffect: TakenEffect?
     ) {
         self.locator = locator
         self.hidden = hidden
         self.lock = lock
         self.beforeTakingEffect = beforeTakingEffect
+        self.afterTakingEffect = afterTakingEffect
     }
 
     private var root: FolderRoot { locator.root }
@@ -40,6 +43,7 @@ final class ContentExchange: Sendable {
         _ temporary: TemporaryEntry, with located: LocatedItem,
         validating contents: (any ContentSource)?, flag: CancellationFlag
     ) throws(ProviderError) -> FolderEntry {
+        var isExchanged = false
         do throws(ProviderError) {
             try lock.withTurn { () throws(ProviderError) in
                 try flag.check()
@@ -47,20 +51,54 @@ final class ContentExchange: Sendable {
                 guard try isUnchanged(located) else { throw ProviderError.changed(located) }
                 beforeTakingEffect?()
                 guard try exchangeNames(temporary, located) else { return }
-                guard try !took(located.entry, as: temporary.name, in: temporary.folder) else {
-                    return
-                }
+                isExchanged = true
+                if try isTaken(temporary, located) { return }
                 try putBack(temporary, located)
                 throw ProviderError.changed(located)
             }
         } catch {
-            // What is under the temporary name now is ours: `putBack` keeps anything else under
-            // another name.
-            hidden.names.remove(temporary.name, in: temporary.folder)
+            if isExchanged {
+                discard(temporary, located)
+            } else {
+                hidden.names.remove(temporary.name, in: temporary.folder)
+            }
             throw error
         }
         hidden.names.remove(temporary.name, in: temporary.folder)
         return temporary.entry
+    }
+
+    /// Whether what came out is what was to be replaced. What cannot be looked at is put back.
+    private func isTaken(
+        _ temporary: TemporaryEntry, _ located: LocatedItem
+    ) throws(ProviderError) -> Bool {
+        do throws(ProviderError) {
+            try afterTakingEffect?()
+            return try took(located.entry, as: temporary.name, in: temporary.folder)
+        } catch {
+            try? putBack(temporary, located)
+            throw error
+        }
+    }
+
+    /// Under the temporary name is our content again, or something else that could not be put back:
+    /// that is given a name beside the item, so that nothing is lost.
+    private func discard(_ temporary: TemporaryEntry, _ located: LocatedItem) {
+        do throws(ProviderError) {
+            let own = try? ownIdentity(under: temporary)
+            guard own == temporary.entry.identity.own else {
+                return try restore(temporary.name, from: temporary.folder, to: located)
+            }
+            hidden.names.remove(temporary.name, in: temporary.folder)
+        } catch {
+            if case .notFound = error.code { return }
+            root.logger.error(
+                "what was replaced could not be put back",
+                metadata: [
+                    "reason": "\(error.description)",
+                    "name": "\(escapedForDisplay(temporary.name))",
+                ])
+        }
     }
 
     func isUnchanged(_ located: LocatedItem) throws(ProviderError) -> Bool {

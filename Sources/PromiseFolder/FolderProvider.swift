@@ -4,6 +4,9 @@ package import PromiseCore
 package import PromiseProvider
 package import PromiseSystem
 
+/// For tests: called when a conditional write has taken effect, and has not been looked at yet.
+package typealias TakenEffect = @Sendable () throws(ProviderError) -> Void
+
 /// A directory tree as the cloud: `folder:/path`. Other programs and other machines change it too,
 /// and several daemons may share it.
 ///
@@ -43,7 +46,7 @@ package final class FolderProvider: Provider, Sendable {
         path: [UInt8], stateFolder: [UInt8]? = nil, knownPlaces: KnownPlaces = KnownPlaces(),
         logger: Logger,
         isDurable: Bool = true, clock: any TimeSource = SystemClock(),
-        beforeTakingEffect: (@Sendable () -> Void)? = nil
+        beforeTakingEffect: (@Sendable () -> Void)? = nil, afterTakingEffect: TakenEffect? = nil
     ) {
         self.beforeTakingEffect = beforeTakingEffect
         pool = BlockingPool(name: "folder", threads: 8)
@@ -63,14 +66,15 @@ package final class FolderProvider: Provider, Sendable {
         files = TemporaryFiles(hidden: hidden, entries: entries, metadata: metadata)
         renames = FolderRenames(root: root, lock: lock)
         exchange = ContentExchange(
-            locator: locator, hidden: hidden, lock: lock, beforeTakingEffect: beforeTakingEffect)
+            locator: locator, hidden: hidden, lock: lock, beforeTakingEffect: beforeTakingEffect,
+            afterTakingEffect: afterTakingEffect)
         mover = ItemMover(
             locator: locator, renames: renames, beforeTakingEffect: beforeTakingEffect)
         thumbnails = FolderThumbnails(locator: locator, hidden: hidden)
         remover = FolderRemover(
             locator: locator, hidden: hidden, lock: lock, exchange: exchange,
             thumbnails: thumbnails,
-            beforeTakingEffect: beforeTakingEffect)
+            beforeTakingEffect: beforeTakingEffect, afterTakingEffect: afterTakingEffect)
         lister = FolderLister(locator: locator)
         fetcher = FolderFetcher(locator: locator, pool: pool)
     }

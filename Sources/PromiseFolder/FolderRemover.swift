@@ -14,6 +14,8 @@ struct FolderRemover: Sendable {
     let thumbnails: FolderThumbnails
     /// For tests: called between the last check and its taking effect.
     let beforeTakingEffect: (@Sendable () -> Void)?
+    /// For tests: called before what was removed is looked at; what it throws is met there.
+    let afterTakingEffect: TakenEffect?
     private var root: FolderRoot { locator.root }
     private var entries: FolderEntries { locator.entries }
 
@@ -48,10 +50,7 @@ struct FolderRemover: Sendable {
                 if error.errno == ENOENT { throw ProviderError.changed(located) }
                 throw ProviderError(error, "'\(display(located.path))' cannot be deleted")
             }
-            let taken = try mapped("what was deleted cannot be looked at") {
-                () throws(SystemError) in
-                try entries.entry(name, in: folder.number, parent: "", readsMarks: false)
-            }
+            let taken = try taken(name, in: folder, located)
             guard taken?.identity.own == located.entry.identity.own,
                 taken?.version == located.entry.version
             else {
@@ -60,6 +59,21 @@ struct FolderRemover: Sendable {
             }
         }
         hidden.names.remove(name, in: folder)
+    }
+
+    /// What a rename to a hidden name brought there. What cannot be looked at is put back.
+    private func taken(
+        _ name: [UInt8], in folder: OpenFolder, _ located: LocatedItem
+    ) throws(ProviderError) -> FolderEntry? {
+        do throws(ProviderError) {
+            try afterTakingEffect?()
+            return try mapped("what was deleted cannot be looked at") { () throws(SystemError) in
+                try entries.entry(name, in: folder.number, parent: "", readsMarks: false)
+            }
+        } catch {
+            try? exchange.restore(name, from: folder, to: located)
+            throw error
+        }
     }
 
     private func removeFolder(_ located: LocatedItem) throws(ProviderError) {

@@ -19,11 +19,12 @@ struct FolderFixture: Sendable {
     /// Another provider on the folder, as another daemon would have.
     init(
         folder: TemporaryFolder, knownPlaces: KnownPlaces = KnownPlaces(),
-        beforeTakingEffect: (@Sendable () -> Void)? = nil
+        beforeTakingEffect: (@Sendable () -> Void)? = nil, afterTakingEffect: TakenEffect? = nil
     ) {
         self.folder = folder
         provider = FolderProvider(
-            path: folder.path, knownPlaces: knownPlaces, logger: quietLogger, beforeTakingEffect: beforeTakingEffect)
+            path: folder.path, knownPlaces: knownPlaces, logger: quietLogger,
+            beforeTakingEffect: beforeTakingEffect, afterTakingEffect: afterTakingEffect)
     }
 
     func root() async throws -> ItemReference {

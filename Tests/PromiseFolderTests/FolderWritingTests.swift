@@ -110,6 +110,33 @@ struct FolderWritingTests {
         #expect(try folder.read("file") == Array("foreign".utf8))
     }
 
+    /// What came out was removed, as it was taken for our own.
+    @Test func whatWasReplacedAndCannotBeLookedAtIsPutBack() async throws {
+        let before = try await FolderFixture("exchange-unread")
+        try before.folder.write("base", to: "file")
+        let fixture = FolderFixture(folder: before.folder, afterTakingEffect: FolderWritingTests.unreadable)
+        try await fixture.provider.connect()
+        #expect(await code { _ = try await fixture.replace("file", "ours") } == .retry)
+        #expect(try fixture.folder.read("file") == Array("base".utf8))
+        #expect(try fixture.folder.names().count == 2 && fixture.folder.names(in: ".promisefs/uploads").isEmpty)
+    }
+
+    /// It was gone from its folder, and the next attempt took it for removed.
+    @Test func whatWasRemovedAndCannotBeLookedAtIsPutBack() async throws {
+        let before = try await FolderFixture("deletion-unread")
+        try before.folder.write("base", to: "file")
+        let fixture = FolderFixture(folder: before.folder, afterTakingEffect: FolderWritingTests.unreadable)
+        try await fixture.provider.connect()
+        let (item, reference) = try await fixture.item("file")
+        #expect(await code { try await fixture.provider.delete(reference, baseVersion: item.version) } == .retry)
+        #expect(try fixture.folder.read("file") == Array("base".utf8))
+        #expect(try fixture.folder.names().count == 2 && fixture.folder.names(in: ".promisefs/uploads").isEmpty)
+    }
+
+    private static let unreadable: TakenEffect = { () throws(ProviderError) in
+        throw ProviderError(.retry, "the disk cannot be read")
+    }
+
     @Test func aNameTakenInTheInstantOfACreateIsAConflict() async throws {
         let (fixture, interference) = try await fixture("create")
         let folder = fixture.folder
