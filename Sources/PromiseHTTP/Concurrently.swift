@@ -24,3 +24,11 @@ package func concurrently<Value: Sendable, Result: Sendable>(
         throw ProviderError(.cancelled, "the call was cancelled")
     }
 }
+
+/// Runs `body` to its end also when the caller was cancelled (a cancellation shield): for requests
+/// that take back what a call has left at a server, where nobody would remove it.
+package func withCancellationShield<Value: Sendable>(
+    _ body: @escaping @Sendable () async -> Value
+) async -> Value {
+    await Task { await body() }.value
+}

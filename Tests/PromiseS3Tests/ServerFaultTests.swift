@@ -14,7 +14,7 @@ struct S3FaultTests {
         """
 
     private func withProvider(
-        options: String = "", _ script: @escaping ScriptedServer.Script,
+        options: String = "", mayProbe: Bool = true, _ script: @escaping ScriptedServer.Script,
         _ body: (S3Provider, ScriptedServer) async throws -> Void
     ) async throws {
         let server = ScriptedServer(script)
@@ -22,7 +22,8 @@ struct S3FaultTests {
         let location = try S3Location(parsing: "s3://bucket/?endpoint=http://127.0.0.1:\(server.port)\(options)")
         let key = AccessKey(identifier: "key", secret: Secret("secret"))
         let provider = try S3Provider(
-            location: location, credentials: AccessKeySource(given: key, own: CredentialSource()), stateFolder: nil,
+            location: location, credentials: AccessKeySource(given: key, own: CredentialSource()),
+            stateFolder: nil, mayProbe: mayProbe,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try await body(provider, server)
     }
@@ -63,6 +64,37 @@ struct S3FaultTests {
             #expect(await error { _ = try await objects.read(name) }?.code == .retry)
             isBroken.withLock { $0 = false }
             #expect(try await objects.read(name)?.bytes == Array("text".utf8))
+        }
+    }
+
+    /// A copy of more than 5 GiB is made of parts. Those that were copied when it was cancelled were
+    /// kept at the server for ever, as they are in no listing.
+    @Test(.timeLimit(.minutes(1))) func aCopyInPartsThatIsCancelledLeavesNoParts() async throws {
+        let copying = CancelledTask()
+        let script: ScriptedServer.Script = { request in
+            if request.path.contains("list-type=2") { return reply("200 OK", [], Self.empty) }
+            switch request.method {
+            case "HEAD": return reply("200 OK", ["ETag: \"1\""], "", length: 6 << 30)
+            case "POST":
+                let answer = "<InitiateMultipartUploadResult><UploadId>upload</UploadId>"
+                return reply("200 OK", [], answer + "</InitiateMultipartUploadResult>")
+            case "PUT":
+                copying.cancel()
+                return reply("503 Slow Down")
+            default: return reply("204 No Content")
+            }
+        }
+        try await withProvider(options: "&anonymous=true", mayProbe: false, script) { provider, server in
+            try await provider.connect()
+            let metadata = Metadata(
+                mode: 0o600, owner: 0, group: 0, modificationTime: Timestamp(seconds: 1, nanoseconds: 0))
+            let task = Task { [file] in
+                _ = try await provider.modify(
+                    file, changes: ItemChanges(metadata: metadata), contents: nil, baseVersion: nil)
+            }
+            copying.begin(task)
+            await #expect(throws: (any Error).self) { try await task.value }
+            #expect(server.requests.contains { $0.hasPrefix("DELETE /bucket/file?uploadId=upload ") })
         }
     }
 
@@ -270,4 +302,24 @@ struct S3FaultTests {
 
 private func refusal(_ status: String, _ code: String, _ headers: [String] = []) -> String {
     reply(status, headers, "<Error><Code>\(code)</Code></Error>")
+}
+
+/// A task that is cancelled when a server has got its request, which may be before anybody has it.
+private final class CancelledTask: Sendable {
+    private let state = Mutex<(task: Task<Void, any Error>?, isCancelled: Bool)>((nil, false))
+
+    func begin(_ task: Task<Void, any Error>) {
+        let isCancelled = state.withLock { state in
+            state.task = task
+            return state.isCancelled
+        }
+        if isCancelled { task.cancel() }
+    }
+
+    func cancel() {
+        state.withLock { state in
+            state.isCancelled = true
+            return state.task
+        }?.cancel()
+    }
 }

@@ -45,6 +45,39 @@ struct LockTests {
         return server.requests.filter { $0.hasPrefix("LOCK") || $0.hasPrefix("UNLOCK") }
     }
 
+    /// Where a lock makes an empty file of a free name, that was left to everybody's eyes when the
+    /// upload was cancelled.
+    @Test(.timeLimit(.minutes(1))) func anUploadThatIsCancelledLeavesNoFileOfItsLock() async throws {
+        let writing = CancelledTask()
+        let script: ScriptedServer.Script = { request in
+            switch request.method {
+            case "OPTIONS": return reply("200 OK", ["DAV: 1", "Server: s"])
+            case "PROPFIND": return request.path == "/" ? rows(("/", collection)) : reply("404 Not Found")
+            case "HEAD": return reply("404 Not Found")
+            case "LOCK": return reply("201 Created", ["Lock-Token: <urn:token>"])
+            case "PUT":
+                writing.cancel()
+                usleep(500_000)
+                return reply("503 Busy")
+            default: return reply("204 No Content")
+            }
+        }
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let provider = try await provider(
+            server, remembering: traits.union(["lockMakesFile"]), lockSeconds: 30)
+        let source = try ConformanceSource([1, 2, 3, 4])
+        let task = Task { [file] in
+            _ = try await provider.modify(
+                file, changes: ItemChanges(), contents: source, baseVersion: nil)
+        }
+        writing.begin(task)
+        await #expect(throws: (any Error).self) { try await task.value }
+        let changes = server.requests.map { $0.prefix { $0 != " " } }
+            .filter { ["LOCK", "PUT", "DELETE", "UNLOCK"].contains($0) }
+        #expect(changes == ["LOCK", "PUT", "DELETE", "UNLOCK"])
+    }
+
     /// 520 requests of the next mount were refused for locks of one that had ended in order.
     @Test func aLockIsGivenBackWhenTheMountEnds() async throws {
         for isSlowToLock in [true, false] {
@@ -157,5 +190,25 @@ struct LockTests {
             renewal: { renewals.withLock { $0 += 1 } })
         let renewed = heads.filter { $0.contains("If: <http://") }
         #expect(renewed.count >= 3 && renewed.allSatisfy { $0.contains("/file> (<urn:token>)") && $0.contains("Second-1\r\n") })
+    }
+}
+
+/// A task that is cancelled when a server has got its request, which may be before anybody has it.
+private final class CancelledTask: Sendable {
+    private let state = Mutex<(task: Task<Void, any Error>?, isCancelled: Bool)>((nil, false))
+
+    func begin(_ task: Task<Void, any Error>) {
+        let isCancelled = state.withLock { state in
+            state.task = task
+            return state.isCancelled
+        }
+        if isCancelled { task.cancel() }
+    }
+
+    func cancel() {
+        state.withLock { state in
+            state.isCancelled = true
+            return state.task
+        }?.cancel()
     }
 }

@@ -132,9 +132,16 @@ struct ObjectCopier: Sendable {
             }
             return made.tag
         } catch {
-            _ = try? await bucket.client.exchange(
-                S3Request(.DELETE, target, [QueryItem("uploadId", upload)]))
+            await abort(upload, of: target)
             throw error
+        }
+    }
+
+    /// What was copied of it would be kept, and paid for, until somebody removes it.
+    private func abort(_ upload: String, of target: [UInt8]) async {
+        await withCancellationShield { [client = bucket.client] in
+            _ = try? await client.exchange(
+                S3Request(.DELETE, target, [QueryItem("uploadId", upload)]))
         }
     }
 

@@ -246,17 +246,16 @@ struct S3Probe: Sendable {
         return try await exchange(S3Request(.DELETE, file, [], ["If-Match": traits.tagText(tag)])).isSuccess
     }
 
-    /// Also when the caller was cancelled.
     private func removeEverything() async {
-        let request = Task { [client, folder] in
+        await withCancellationShield { [client, folder] in
             let names = [
-                "file", "put", "free", "checksum", "copied", "copy", "control\ncharacter\u{1}", "folder/", "folder", "parts",
+                "file", "put", "free", "checksum", "copied", "copy", "control\ncharacter\u{1}", "folder/",
+                "folder", "parts",
             ]
             _ = try? await concurrently(names) { (name) async throws(ProviderError) in
                 try? await client.exchange(S3Request(.DELETE, folder + Array(name.utf8)))
             }
         }
-        await request.value
     }
 }
 

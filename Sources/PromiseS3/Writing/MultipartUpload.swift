@@ -232,14 +232,11 @@ struct MultipartUpload: Sendable {
 
     /// An upload that cannot be given up is tried again at a later start.
     private func abort(_ record: UploadJournal.Record, _ key: [UInt8]) async {
-        // Also when the caller was cancelled.
-        let request = Task { [client] in
+        let reply = await withCancellationShield { [client] in
             try? await client.exchange(
                 S3Request(.DELETE, key, [QueryItem("uploadId", record.upload)]))
         }
-        guard let reply = await request.value, reply.isSuccess || reply.status == 404 else {
-            return
-        }
+        guard let reply, reply.isSuccess || reply.status == 404 else { return }
         await pool.run { [journal] in journal.remove(record) }
     }
 

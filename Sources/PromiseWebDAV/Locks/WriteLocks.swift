@@ -80,11 +80,17 @@ final class WriteLocks: Sendable {
             if heldLocks.contains(token) { await unlock(path, token) }
             return value
         } catch {
-            if hasMadeFile {
-                _ = try? await client.exchange(.DELETE, location.url(path), turn.headers)
-            }
+            if hasMadeFile { await removeMade(turn) }
             await unlock(path, token)
             throw error
+        }
+    }
+
+    /// The empty file that a lock made of a free name.
+    private func removeMade(_ turn: WriteTurn) async {
+        // Everybody would see it.
+        await withCancellationShield { [client] in
+            _ = try? await client.exchange(.DELETE, turn.url, turn.headers)
         }
     }
 
@@ -176,12 +182,11 @@ final class WriteLocks: Sendable {
 
     /// A lock that cannot be given back ends by itself.
     func unlock(_ path: [FileName], isFolder: Bool = false, _ token: String) async {
-        // Also when the caller was cancelled: the lock would keep everybody out until it ends.
-        let request = Task { [client, location] in
+        // It would keep everybody out until it ends.
+        await withCancellationShield { [client, location] in
             _ = try? await client.exchange(
                 .UNLOCK, location.url(path, isFolder: isFolder), ["Lock-Token": "<\(token)>"])
         }
-        await request.value
         noteEnded(path, isFolder: isFolder, token)
     }
 

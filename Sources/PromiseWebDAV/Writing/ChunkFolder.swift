@@ -44,9 +44,9 @@ struct ChunkFolder: Sendable {
     }
 
     func remove(_ record: UploadJournal.Record) async {
-        // Also when the caller was cancelled.
-        let request = Task { [client] in try? await client.exchange(.DELETE, try url(record)) }
-        _ = await request.value
+        await withCancellationShield { [client] in
+            _ = try? await client.exchange(.DELETE, try url(record))
+        }
     }
 
     /// How many of the first ones are there whole.

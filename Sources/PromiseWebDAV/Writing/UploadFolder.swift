@@ -66,12 +66,12 @@ final class UploadFolder: Sendable {
         }
     }
 
-    /// False when it may still be there. Also when the caller was cancelled.
+    /// False when it may still be there.
     func remove(_ aside: [FileName]) async -> Bool {
-        let request = Task { [client, location] in
+        let reply = await withCancellationShield { [client, location] in
             try? await client.exchange(.DELETE, location.url(aside))
         }
-        guard let reply = await request.value else { return false }
+        guard let reply else { return false }
         return reply.isSuccess || reply.status == 404
     }
 }
