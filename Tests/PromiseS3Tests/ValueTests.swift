@@ -321,6 +321,8 @@ import Testing
     @Test func refusalsMeanWhatTheEngineMustDo() {
         #expect(S3Refusal(status: 503, code: "SlowDown").error("x").code == .retryAfter(.seconds(5)))
         #expect(S3Refusal(status: 404, code: "NoSuchBucket").error("x").code == .refused)
+        // It was taken for a removal of the file whose new content was on its way.
+        #expect(S3Refusal(status: 404, code: "NoSuchUpload").error("x").code == .retry)
         #expect(S3Refusal(status: 404, code: "NoSuchKey").error("x").code == .notFound)
         #expect(S3Refusal(status: 412).error("x").code == .conflict)
         #expect(S3Refusal(status: 403, code: "SignatureDoesNotMatch").error("x").code == .authenticate)

@@ -58,6 +58,8 @@ package struct S3Refusal: Sendable, Equatable {
             return .authenticate
         case "RequestTimeTooSkewed": return .authenticate
         case "QuotaExceeded", "XMinioStorageFull", "ServiceQuotaExceeded": return .outOfSpace
+        // The parts are gone, as a rule of the bucket's removed them; the object is where it was.
+        case "NoSuchUpload": return .retry
         case "BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody", "InvalidPart": return .retry
         case "NotImplemented": return .refused
         default: break
