@@ -94,6 +94,30 @@ struct HollowObjectTests {
         }
     }
 
+    /// It was to get a mode at its new place, waited for its own turn there, and never returned.
+    @Test(.timeLimit(.minutes(1)))
+    func aFolderThatOthersRemoveWhileItMovesIsGone() async throws {
+        try await withBucket(honoursConditions: true) { provider, bucket in
+            bucket.put("old/a", "text")
+            bucket.before { request in
+                // The look at what has come of it.
+                guard request.path.contains("list-type"), request.path.contains("max-keys=1&"),
+                    request.path.contains("prefix=new%2F"), bucket.body("old/a") == nil
+                else { return }
+                bucket.remove("new/a")
+            }
+            let metadata = Metadata(
+                mode: 0o700, owner: 0, group: 0, modificationTime: Timestamp(seconds: 1, nanoseconds: 0))
+            let changes = ItemChanges(place: (parent: root, name: FileName("new")!), metadata: metadata)
+            let error = await #expect(throws: ProviderError.self) {
+                try await provider.modify(reference("old"), changes: changes, contents: nil, baseVersion: nil)
+            }
+            bucket.before { _ in }
+            #expect(error?.code == .notFound)
+            #expect(bucket.body("old/a") == nil && bucket.body("new/a") == nil)
+        }
+    }
+
     /// A daemon was killed between putting a hollow object in the place of what it had copied and deleting that: the old
     /// folder was shown for a minute, empty.
     @Test(arguments: [true, false]) func aMoveThatBrokeOffBeforeADeletionLeavesNothing(isFolder: Bool) async throws {
@@ -150,6 +174,8 @@ final class Bucket: Sendable {
     func put(_ key: String, _ body: String, _ metadata: [String] = []) {
         objects.withLock { $0[key] = Object(body: body, metadata: metadata) }
     }
+
+    func remove(_ key: String) { objects.withLock { $0[key] = nil } }
 
     /// As another client would on a condition; false when that does not hold.
     func make(_ key: String, _ body: String) -> Bool {
