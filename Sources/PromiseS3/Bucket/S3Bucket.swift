@@ -204,18 +204,25 @@ final class S3Bucket: Sendable {
         return result
     }
 
-    /// Every key that begins so, also those that cannot be shown.
-    func everything(_ prefix: [UInt8], _ what: String) async throws(ProviderError) -> [[UInt8]:
-        S3Listing.Object]
-    {
+    /// Every key that begins so, also those that cannot be shown. All are in memory at once.
+    func everything(
+        _ prefix: [UInt8], _ what: String
+    ) async throws(ProviderError) -> [[UInt8]: S3Listing.Object] {
         var result: [[UInt8]: S3Listing.Object] = [:]
+        try await forEachObject(prefix, what) { result[$0.key] = $0 }
+        return result
+    }
+
+    /// The same, a page at a time.
+    func forEachObject(
+        _ prefix: [UInt8], _ what: String, _ body: (S3Listing.Object) -> Void
+    ) async throws(ProviderError) {
         var next: S3Listing.Next?
         repeat {
             let page = try await list(prefix, delimiter: false, from: next, what)
-            for object in page.objects { result[object.key] = object }
+            page.objects.forEach(body)
             next = page.next
         } while next != nil
-        return result
     }
 
     /// Whether there is a key below a path.

@@ -81,7 +81,8 @@ final class FolderMove: Sendable {
         async throws(ProviderError)
     {
         guard target.count > source.count else { return }
-        let longest = try await bucket.everything(source, what).keys.map(\.count).max() ?? 0
+        var longest = 0
+        try await bucket.forEachObject(source, what) { longest = max(longest, $0.key.count) }
         guard longest - source.count + target.count <= KeyNames.byteCountMax else {
             let limit = KeyNames.byteCountMax
             throw ProviderError(
