@@ -1,4 +1,5 @@
 package import PromiseCore
+package import PromiseProvider
 
 /// How a large content is cut into parts.
 package struct PartPlan: Sendable, Hashable {
@@ -44,4 +45,22 @@ package struct PartPlan: Sendable, Hashable {
 
     /// Memory may hold two parts: the next one is read while one is on its way.
     package var readsAhead: Bool { partByteCount <= PartPlan.byteCountReadAheadMax }
+
+    /// Loads and sends the parts from `first` on, one after the other, so that a daemon that is
+    /// killed sends less than a part again; the next one is loaded meanwhile, as far as memory
+    /// holds two. Throws what the first of them threw.
+    package func send<Part: Sendable>(
+        from first: Int, load: @Sendable (Int) async -> Result<Part, ProviderError>,
+        _ send: (Part, Int) async throws(ProviderError) -> Void
+    ) async throws(ProviderError) {
+        guard first <= count else { return }
+        var current: Result<Part, ProviderError>? = await load(first)
+        for number in first...count {
+            let next = number + 1
+            async let ahead = readsAhead && next <= count ? load(next) : nil
+            if let part = current { try await send(part.get(), number) }
+            current = await ahead
+            if current == nil, next <= count { current = await load(next) }
+        }
+    }
 }

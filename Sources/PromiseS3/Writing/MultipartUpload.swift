@@ -127,23 +127,15 @@ struct MultipartUpload: Sendable {
 
     // MARK: Parts
 
-    /// One after the other, so that a daemon that is killed sends less than a part again; the next
-    /// one is read and hashed meanwhile.
     private func send(
         _ plan: PartPlan, _ file: FileBody, _ arrived: [Int: String],
         _ record: UploadJournal.Record, _ key: [UInt8],
         _ what: String
     ) async throws(ProviderError) -> [Part] {
         var parts: [Part] = []
-        var current = await load(1, plan, file, arrived[1])
-        for number in 1...plan.count {
-            async let next =
-                plan.readsAhead ? load(number + 1, plan, file, arrived[number + 1]) : nil
-            if let part = current {
-                parts.append(try await send(part.get(), number, arrived[number], record, key, what))
-            }
-            current = await next
-            if current == nil { current = await load(number + 1, plan, file, arrived[number + 1]) }
+        try await plan.send(from: 1, load: { await load(plan.range($0), file, arrived[$0]) }) {
+            (part, number) async throws(ProviderError) in
+            parts.append(try await send(part, number, arrived[number], record, key, what))
         }
         return parts
     }
@@ -156,14 +148,10 @@ struct MultipartUpload: Sendable {
         var hash: String?
     }
 
-    /// Nil after the last one.
     private func load(
-        _ number: Int, _ plan: PartPlan, _ file: FileBody, _ arrived: String?
-    ) async -> Result<LoadedPart, ProviderError>? {
-        guard number <= plan.count else { return nil }
-        let (range, signsHash, hasChecksum) = (
-            plan.range(number), client.signsContent, client.checksParts
-        )
+        _ range: ByteRange, _ file: FileBody, _ arrived: String?
+    ) async -> Result<LoadedPart, ProviderError> {
+        let (signsHash, hasChecksum) = (client.signsContent, client.checksParts)
         return await pool.run {
             do throws(ProviderError) {
                 var part = LoadedPart(body: try file.read(at: range.lower, range.count))

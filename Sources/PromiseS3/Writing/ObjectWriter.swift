@@ -7,20 +7,6 @@ import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 
-/// What an object is to hold.
-enum Payload: Sendable {
-    case source(any ContentSource)
-    /// A link's target, or nothing.
-    case bytes([UInt8])
-
-    var size: UInt64 {
-        switch self {
-        case .source(let source): source.size
-        case .bytes(let bytes): UInt64(bytes.count)
-        }
-    }
-}
-
 /// Gives a key its content, in one PutObject or in parts, on the condition that what is there is
 /// what was expected. <https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html>
 ///
@@ -156,16 +142,16 @@ struct ObjectWriter: Sendable {
         }
         let digest: String
         let tag: String
-        if case .source(let source) = payload, source.size > ObjectWriter.straightByteCountMax {
-            let file = FileBody(source: source, pool: pool)
+        let limit = ObjectWriter.straightByteCountMax
+        switch try await payload.body(inMemoryUpTo: limit, pool: pool) {
+        case .file(let file):
             let isSigned = client.signsContent
             let digests = try await pool.run { () throws(ProviderError) in
                 try PartDigest.of(file, isSigned: isSigned)
             }
             request.file = (file, digests.hash)
             (digest, tag) = (digests.header, digests.tag)
-        } else {
-            let body = try await bytes(of: payload)
+        case .bytes(let body):
             request.body = body
             (digest, tag) = await pool.run { PartDigest.of(body) }
         }
@@ -181,20 +167,5 @@ struct ObjectWriter: Sendable {
             }
         }
         return tag
-    }
-
-    private func bytes(of payload: Payload) async throws(ProviderError) -> ByteBuffer {
-        switch payload {
-        case .bytes(let bytes): return ByteBuffer(bytes: bytes)
-        case .source(let source):
-            if source.size == 0 {
-                try source.validate()
-                return ByteBuffer()
-            }
-            let file = FileBody(source: source, pool: pool)
-            return try await pool.run { () throws(ProviderError) in
-                try file.read(at: 0, source.size)
-            }
-        }
     }
 }

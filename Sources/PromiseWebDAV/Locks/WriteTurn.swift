@@ -3,12 +3,7 @@ import PromiseCore
 import PromiseHTTP
 import PromiseProvider
 
-/// What must be at a place for a write to happen.
-enum Expectation: Equatable, Sendable {
-    case nothing
-    case version(ContentVersion)
-    case anything
-
+extension Expectation {
     /// Of a PUT, where the server honours them.
     func conditions(_ traits: ServerTraits) -> HTTPHeaders {
         guard traits.honoursConditionsOnPut else { return [:] }

@@ -1,4 +1,5 @@
 import PromiseCore
+import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 import Synchronization

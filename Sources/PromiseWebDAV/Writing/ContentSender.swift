@@ -1,23 +1,8 @@
-import NIOCore
 import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
-
-/// What a file is to hold.
-enum Payload: Sendable {
-    case source(any ContentSource)
-    /// A link's target, or nothing.
-    case bytes([UInt8])
-
-    var size: UInt64 {
-        switch self {
-        case .source(let source): source.size
-        case .bytes(let bytes): UInt64(bytes.count)
-        }
-    }
-}
 
 /// Sends a content to a place: one PUT (RFC 4918, section 9.7), and a look at what the server has
 /// then.
@@ -109,19 +94,6 @@ struct ContentSender: Sendable {
     }
 
     func body(of payload: Payload) async throws(ProviderError) -> RequestBody {
-        switch payload {
-        case .bytes(let bytes): return .bytes(ByteBuffer(bytes: bytes))
-        case .source(let source):
-            let file = FileBody(source: source, pool: resources.pool)
-            guard source.size <= FileBody.pieceByteCount else { return .file(file) }
-            if source.size == 0 {
-                try source.validate()
-                return .bytes(ByteBuffer())
-            }
-            return .bytes(
-                try await resources.pool.run { () throws(ProviderError) in
-                    try file.read(at: 0, source.size)
-                })
-        }
+        try await payload.body(inMemoryUpTo: FileBody.pieceByteCount, pool: resources.pool)
     }
 }

@@ -173,26 +173,19 @@ struct PartUpload: Sendable {
 
     // MARK: Parts
 
-    /// One after the other; the next one is read and hashed meanwhile.
-    private func send(_ file: FileBody, after arrived: Int, _ record: UploadJournal.Record)
-        async throws(ProviderError)
-    {
+    private func send(
+        _ file: FileBody, after arrived: Int, _ record: UploadJournal.Record
+    ) async throws(ProviderError) {
         let plan = PartPlan(size: record.size, partByteCount: record.partByteCount)
-        guard arrived < plan.count else { return }
-        var current = await load(arrived + 1, plan, file, record)
-        for number in (arrived + 1)...plan.count {
-            async let next = plan.readsAhead ? load(number + 1, plan, file, record) : nil
-            if let part = current { try await send(part.get(), number, plan.range(number), record) }
-            current = await next
-            if current == nil { current = await load(number + 1, plan, file, record) }
+        try await plan.send(from: arrived + 1, load: { await load($0, plan, file, record) }) {
+            (part, number) async throws(ProviderError) in
+            try await send(part, number, plan.range(number), record)
         }
     }
 
-    /// Nil after the last one.
     private func load(
         _ number: Int, _ plan: PartPlan, _ file: FileBody, _ record: UploadJournal.Record
-    ) async -> Result<ByteBuffer, ProviderError>? {
-        guard number <= plan.count else { return nil }
+    ) async -> Result<ByteBuffer, ProviderError> {
         let range = plan.range(number)
         return await resources.pool.run { [journal] in
             do throws(ProviderError) {

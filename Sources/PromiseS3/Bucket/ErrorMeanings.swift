@@ -1,13 +1,6 @@
 import PromiseCore
 import PromiseProvider
 
-/// What must be at a key for a write to happen.
-enum Expectation: Equatable, Sendable {
-    case nothing
-    case version(ContentVersion)
-    case anything
-}
-
 /// A path for people.
 func shown(_ path: [FileName]) -> String { "'/" + path.map(\.display).joined(separator: "/") + "'" }
 
