@@ -109,6 +109,9 @@ package enum ItemFate: String, Hashable, Sendable, CaseIterable {
     /// It is of another domain, which does not answer.
     case silent
 
+    /// Nothing of it is where it was: somebody may say where it has gone.
+    package var mayHaveMoved: Bool { self == .deleted || self == .replaced }
+
     /// For people, of what does not lead anywhere; nil of what does.
     package var reason: String? {
         switch self {

@@ -155,6 +155,38 @@ extension MountSuites {
             }
         }
 
+        /// Everything was deleted, as it said, until somebody had read each link.
+        @Test(.enabled(if: WebDAVServer.canRun), .timeLimit(.minutes(2)))
+        func theListOfReferencesFollowsOthersMovesWhereOnlyPlacesAreKnown() async throws {
+            try await WebDAVServer.with { server in
+                try await MountedDomain.with(server.options()) { first in
+                    try await first.shell(
+                        """
+                        mkdir -p "$M/d/sub" "$M/new" "$M/desk"; for n in d/sub/doc old top gone; do echo $n > "$M/$n"; done
+                        "$P" sync --wait "$M"
+                        for n in d/sub/doc old top gone; do "$P" reference add "$M/$n" "$M/desk/${n##*/}" > /dev/null; done
+                        "$P" sync --wait "$M"
+                        """)
+                    try await MountedDomain.with(server.options()) { second in
+                        try await second.shell("find \"$M\" > /dev/null; [ \"$(cat \"$M/desk/top\")\" = top ]")
+                        try await first.shell(
+                            """
+                            mv "$M/d" "$M/e"; mv "$M/old" "$M/renamed"; mv "$M/top" "$M/new/top"; rm "$M/gone"
+                            "$P" sync --wait "$M"; within 15 'grep -q new/top "$C/.promisefs/moves/items.json"'
+                            """, seconds: 40)
+                        try await second.shell(
+                            """
+                            "$P" sync "$M"; within 10 '[ ! -e "$M/d" ] && [ ! -e "$M/gone" ]'; sleep 1.5
+                            "$P" reference list "$M" > "$T/list"; cat "$T/list" >&2
+                            for n in e/sub/doc renamed new/top; do grep -q -- "-> $M/$n\\$" "$T/list"; done
+                            [ "$(grep -c 'leads nowhere: the item was deleted' "$T/list")" = 1 ]
+                            "$P" info "$M/desk/doc" | grep -q 'follows its document'
+                            """, seconds: 60)
+                    }
+                }
+            }
+        }
+
         /// They were those of the file's first name, and led nowhere when that was removed.
         @Test(.timeLimit(.minutes(2))) func whatIsGivenByASecondNameOfAFileIsOfThatName() async throws {
             try await MountedDomain.with(Self.options) { domain in

@@ -23,7 +23,7 @@ struct ReferenceRoutes: Sendable {
             let found = try await routes.blocking.run { () throws(Failure) in
                 try service.all(below: node, by: principal)
             }
-            let asked = principal.isOwner ? await service.asked(found) : found
+            let asked = principal.isOwner ? await service.asked(await service.settled(found)) : found
             return jsonResponse(
                 ReferencesDocument(references: try asked.map { try shown($0, principal) }))
         }
@@ -58,7 +58,7 @@ struct ReferenceRoutes: Sendable {
             let standing = try references.standing(of: node)
         else { return nil }
         if !principal.isOwner { return try shown(standing, principal) }
-        return ReferenceDocument(await references.asked([standing])[0])
+        return ReferenceDocument(await references.asked(await references.settled([standing]))[0])
     }
 
     private func path(of request: Request) throws -> String {

@@ -48,7 +48,7 @@ package struct DocumentServices: Sendable {
             tree: tree, search: search, notes: moveNotes, file: state.file("containers.json"),
             configuration: configuration, door: door, logger: logger)
         references = References(
-            tree: tree, search: search, configuration: configuration, door: door,
+            tree: tree, search: search, notes: moveNotes, configuration: configuration, door: door,
             storage: StorageIdentity(tree: tree, configuration: configuration),
             former: FormerItems(tree: tree, configuration: configuration))
         let key = StateKey(path: state.file(StateKey.fileName))

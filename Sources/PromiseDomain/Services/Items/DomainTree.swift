@@ -79,6 +79,16 @@ struct DomainTree: Sendable {
         }
     }
 
+    /// The same, also by what other machines say of their moves.
+    func find(
+        _ key: ItemKey, bound: EntryID?, _ search: ItemSearch, _ notes: MoveNotes
+    ) async throws(Failure) -> ItemFinder.Finding {
+        let finding = try await find(key, bound: bound, search)
+        guard finding.fate.mayHaveMoved else { return finding }
+        await notes.ask()
+        return try await find(key, bound: bound, search)
+    }
+
     func look(for key: ItemKey, bound: EntryID?) throws(Failure) -> ItemFinder.Finding {
         try index.read { transaction throws(Failure) in
             try ItemFinder(key, bound: bound).find(transaction)

@@ -82,11 +82,7 @@ package final class Bookmarks: Sendable {
                 "this is no bookmark that '\(tree.domainName)' has given to \(application ?? "its owner")",
                 of: application)
         }
-        var finding = try await tree.find(bookmark.key, bound: bookmark.entry, search)
-        if finding.fate == .deleted || finding.fate == .replaced {
-            await notes.ask()
-            finding = try await tree.find(bookmark.key, bound: bookmark.entry, search)
-        }
+        var finding = try await tree.find(bookmark.key, bound: bookmark.entry, search, notes)
         if finding.fate != .found { finding = try await names.find(bookmark) ?? finding }
         guard finding.fate == .found, let entry = finding.entry else {
             return BookmarkStanding(

@@ -59,7 +59,7 @@ final class ItemSearch: Sendable {
     }
 
     /// For who tells what became of many: waits a moment for what is not known to be nowhere.
-    func settle(_ noted: [(key: ItemKey, bound: EntryID)]) async {
+    func settle(_ noted: [(key: ItemKey, bound: EntryID?)]) async {
         let findings = noted.compactMap { try? tree.look(for: $0.key, bound: $0.bound) }
         let missing = findings.filter { $0.fate != .found && begin($0.missing) }
             .compactMap(\.missing)

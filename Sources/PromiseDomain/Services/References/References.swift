@@ -21,6 +21,7 @@ package struct ReferenceStanding: Sendable {
 package struct References: Sendable {
     let tree: DomainTree
     let search: ItemSearch
+    let notes: MoveNotes
     let configuration: DomainConfiguration
     let door: AccessDoor
     let storage: StorageIdentity
@@ -56,7 +57,7 @@ package struct References: Sendable {
             if standing.elsewhere != nil {
                 standing = await asked([standing])[0]
             } else if standing.fate != .found {
-                let finding = try await tree.find(record.key, bound: nil, search)
+                let finding = try await tree.find(record.key, bound: nil, search, notes)
                 (standing.fate, standing.target) = (finding.fate, finding.path)
             }
             guard standing.fate == .found else {
