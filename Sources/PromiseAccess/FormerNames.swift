@@ -23,6 +23,13 @@ package struct FormerNames: Hashable, Sendable {
     package static let prefix = "former-"
 
     package var items: [ItemIdentifier: Now] = [:]
+    /// Where items had gone by the time when the domain was moved, at stores that know places only.
+    package var moved = MovedPaths()
+
+    /// What was noted by its place where that was all that was known of it.
+    package var places: [[FileName]: Now] {
+        Dictionary(items.values.map { ($0.path, $0) }, uniquingKeysWith: { one, other in one.identifier == nil ? other : one })
+    }
 
     package init() {}
 
@@ -44,20 +51,30 @@ package struct FormerNames: Hashable, Sendable {
             let identifier = parts.count > 1 ? parts[1].text.map { ItemIdentifier($0) } : nil
             items[ItemIdentifier(old.text)] = Now(identifier: identifier, path: path)
         }
+        for (from, to) in json["moved"]?.fields ?? [:] {
+            guard let from = ItemKey.names(from.text), let to = to.text.flatMap(ItemKey.names) else { continue }
+            moved.places[from] = to
+        }
     }
 
     package var pieces: [[UInt8]] {
         let sorted = items.sorted { $0.key.rawValue < $1.key.rawValue }
-        return stride(from: 0, to: sorted.count, by: FormerNames.pieceCount).map { start in
+        let moves = moved.places.map { (ItemKey.text($0.key), ItemKey.text($0.value)) }.sorted { $0.0 < $1.0 }
+        return stride(from: 0, to: max(sorted.count, moves.count), by: FormerNames.pieceCount).map { start in
             var fields: [Key: JSON] = [:]
-            for (old, now) in sorted[start..<min(sorted.count, start + FormerNames.pieceCount)] {
+            for (old, now) in sorted.dropFirst(start).prefix(FormerNames.pieceCount) {
                 let identifier = now.identifier.map { [JSON.string($0.rawValue)] } ?? []
                 fields[Key(old.rawValue)] = .list([.string(ItemKey.text(now.path))] + identifier)
             }
-            return JSON.map([
+            var piece: [Key: JSON] = [
                 "about": .string(FormerNames.about), "items": .map(fields),
                 "schema": .number(String(FormerNames.schema)),
-            ]).encoded
+            ]
+            let part = moves.dropFirst(start).prefix(FormerNames.pieceCount)
+            if !part.isEmpty {
+                piece["moved"] = .map(Dictionary(uniqueKeysWithValues: part.map { (Key($0.0), .string($0.1)) }))
+            }
+            return JSON.map(piece).encoded
         }
     }
 }

@@ -30,9 +30,14 @@ extension Migration {
             names.items[old] = FormerNames.Now(identifier: identifier, path: path)
         }
         for (older, then) in before.items where names.items[older] == nil {
-            guard let old = then.identifier ?? paths[then.path] else { continue }
-            names.items[older] = names.items[old]
+            guard let old = then.identifier ?? item(onceAt: then.path, paths), let now = names.items[old]
+            else { continue }
+            names.items[older] = now
+            if now.path != then.path { names.moved.places[then.path] = now.path }
         }
+        for known in [moved, before.moved] { names.moved.add(known) }
+        // What is there by now is something else.
+        names.moved.places = names.moved.places.filter { paths[$0.key] == nil }
         for (number, piece) in names.pieces.enumerated() {
             guard let name = PrivateName(.storage, "\(FormerNames.prefix)\(number).json") else {
                 continue

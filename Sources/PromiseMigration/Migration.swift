@@ -1,5 +1,6 @@
 import PromiseAccess
 package import PromiseCore
+import PromiseKeyValue
 package import PromiseProvider
 package import PromiseSystem
 
@@ -76,6 +77,8 @@ package struct Migration {
     package internal(set) var troubles: [Trouble] = []
     /// References stand for items that have to be there first.
     var references: [Job.Item] = []
+    /// What machines have told each other of moves, where the old storage knows places only.
+    var moved = MovedPaths()
     /// Of the present pass.
     var seen: Set<NewPlace> = []
     /// Where the new storage has a file and the old one a folder by now, or the like.
@@ -108,6 +111,7 @@ package struct Migration {
             troubles = []
             let before = progress.brought
             try await pass()
+            try await readMoves()
             try await bringReferences()
             try await removeObstacles()
             if progress.brought == before { break }
@@ -254,6 +258,20 @@ package struct Migration {
 
     // MARK: References
 
+    /// By which a place is found that was noted before its item was moved.
+    private mutating func readMoves() async throws(ProviderError) {
+        guard old.capabilities.contains(.placeIdentifiers), let objects = old.privateObjects,
+            let name = PrivateName(.moves, "\(MovedPaths.store.text).json"),
+            let object = try await objects.read(name)
+        else { return }
+        moved = MovedPaths(record: object.bytes)
+    }
+
+    /// What the old storage has of what was once at a path.
+    func item(
+        onceAt path: [FileName], _ paths: [[FileName]: ItemIdentifier]
+    ) -> ItemIdentifier? { paths[moved.now(of: path) { paths[$0] != nil }] }
+
     private mutating func bringReferences() async throws(ProviderError) {
         guard !references.isEmpty else { return }
         let paths = old.capabilities.contains(.placeIdentifiers) ? paths() : [:]
@@ -280,7 +298,7 @@ package struct Migration {
     func key(_ key: ItemKey, _ paths: [[FileName]: ItemIdentifier]) -> ItemKey {
         var key = key
         let old = key.machine == nil ? key.identifier : nil
-        let item = old.flatMap { items[$0] } ?? paths[key.path].flatMap { items[$0] }
+        let item = old.flatMap { items[$0] } ?? self.item(onceAt: key.path, paths).flatMap { items[$0] }
         guard let item else { return key }
         key.machine = nil
         key.identifier =

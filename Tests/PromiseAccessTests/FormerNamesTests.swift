@@ -23,6 +23,23 @@ import Testing
         }
     }
 
+    private func path(_ text: String) -> [FileName] { text.split(separator: "/").map { FileName(String($0))! } }
+
+    @Test func whatWasMovedIsFoundByItsPlaceThroughFoldersAndSeveralMoves() {
+        var written = names(1)
+        written.moved.places = [
+            path("a"): path("b"), path("b/file"): path("c"), path("there"): path("nowhere"), path("x"): path("y"),
+            path("y"): path("x"),
+        ]
+        var read = FormerNames()
+        for piece in written.pieces { read.add(piece: piece) }
+        #expect(read == written)
+        func now(_ text: String) -> [FileName] { read.moved.now(of: path(text)) { $0 == path("there") } }
+        #expect(now("a/file") == path("c") && now("a/other/deep") == path("b/other/deep"))
+        #expect(now("there") == path("there"), "what is there is something else")
+        #expect(now("z") == path("z") && [path("x"), path("y")].contains(now("x")))
+    }
+
     @Test func whatIsDamagedOrOfALaterVersionIsNothing() {
         let piece = String(decoding: names(3).pieces[0], as: UTF8.self)
         var read = FormerNames()

@@ -9,8 +9,13 @@ import Synchronization
 ///
 /// **Threads.** Any; `state` is a leaf.
 final class FormerItems: Sendable {
+    private struct Known {
+        var names: FormerNames
+        var places: [[FileName]: FormerNames.Now]
+    }
+
     private struct State {
-        var names: FormerNames?
+        var known: Known?
         var rest: ContinuousClock.Instant?
     }
 
@@ -23,20 +28,30 @@ final class FormerItems: Sendable {
         self.configuration = configuration
     }
 
-    /// Where an item was then, and what it is called since; nil of what was never called so. The
-    /// provider is asked once, and where it did not answer at most once each poll interval.
+    /// Where an item was then, and what it is called since; nil of what was never called so.
     func now(of identifier: ItemIdentifier) async -> FormerNames.Now? {
+        await known()?.names.items[identifier]
+    }
+
+    /// The same of what was noted by its place, at a store that knows places only.
+    func now(onceAt path: [FileName]) async -> FormerNames.Now? {
+        guard let known = await known() else { return nil }
+        return known.places[known.names.moved.now(of: path) { known.places[$0] != nil }]
+    }
+
+    /// The provider is asked once, and where it did not answer at most once each poll interval.
+    private func known() async -> Known? {
         let now = ContinuousClock.now
-        let (known, isDue): (FormerNames?, Bool) = state.withLock { state in
-            if let names = state.names { return (names, false) }
+        let (known, isDue): (Known?, Bool) = state.withLock { state in
+            if let known = state.known { return (known, false) }
             if let rest = state.rest, rest > now { return (nil, false) }
             state.rest = now + configuration.pollInterval
             return (nil, true)
         }
-        if let known { return known.items[identifier] }
-        guard isDue, let names = try? await read() else { return nil }
-        state.withLock { $0.names = names }
-        return names.items[identifier]
+        guard isDue, let names = try? await read() else { return known }
+        let fresh = Known(names: names, places: names.places)
+        state.withLock { $0.known = fresh }
+        return fresh
     }
 
     private func read() async throws(ProviderError) -> FormerNames {

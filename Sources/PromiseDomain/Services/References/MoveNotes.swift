@@ -21,7 +21,7 @@ import Synchronization
 final class MoveNotes: Sendable {
     private static let limits = ValueLimits(
         totalByteCount: 1 << 20, valueByteCount: 8 << 10, keyCount: 1_000, nameByteCount: 8 << 10)
-    private static let store = "items"
+    private static let store = MovedPaths.store.text
     private static let toldSetting = "moves.told"
     /// Between two looks at what was moved here; nobody is asked for that.
     private static let pause = Duration.seconds(5)
@@ -173,7 +173,7 @@ final class MoveNotes: Sendable {
         let refused = try await values.apply(changes, to: MoveNotes.store)
         if refused.isEmpty { return }
         let known = try await values.entries(of: MoveNotes.store).compactMap { key, value in
-            MoveNotes.note(value).map { (key: key, time: $0.time) }
+            MovedPaths.note(value).map { (key: key, time: $0.time) }
         }
         let oldest = known.sorted { $0.time < $1.time }.prefix(max(refused.count, MoveNotes.pieceCount))
         var again = changes.filter { refused.contains($0.key) }
@@ -189,7 +189,7 @@ final class MoveNotes: Sendable {
         let there = try await values.entries(of: MoveNotes.store)
         var wanted: [[FileName]: [FileName]] = [:]
         for (key, value) in there {
-            if let from = ItemKey.names(key.text), let note = MoveNotes.note(value) { wanted[from] = note.path }
+            if let from = ItemKey.names(key.text), let note = MovedPaths.note(value) { wanted[from] = note.path }
         }
         let known = try tree.index.read { transaction throws(Failure) in try MovedPlace.all(transaction) }
         let unseen = known.contains { !$0.value.isLeft }
@@ -206,13 +206,4 @@ final class MoveNotes: Sendable {
     }
 
     private static func key(_ path: [FileName]) -> Key { Key(ItemKey.text(path)) }
-
-    /// When it was moved, and where to; nil for what a stranger may have written there.
-    private static func note(_ value: Value?) -> (time: Int64, path: [FileName])? {
-        guard case .string(let text)? = value else { return nil }
-        let words = text.split(separator: " ")
-        guard words.count == 2, let time = Int64(words[0]), let path = ItemKey.names(String(words[1])), !path.isEmpty
-        else { return nil }
-        return (time, path)
-    }
 }

@@ -2,6 +2,7 @@ package import PromiseAccess
 package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
+import PromiseProvider
 
 // References between the domains of a user: what a domain says of its documents to others, and what
 // it asks them.
@@ -78,19 +79,25 @@ extension References {
         let machine = try tree.machine()
         let entry = bound.flatMap { References.entry($0, machine) }
         var finding = try tree.look(for: record.key, bound: entry)
-        if finding.fate != .found, let identifier = record.key.identifier, record.key.machine == nil,
-            let now = await former.now(of: identifier)
-        {
+        if finding.fate != .found, let now = await formerly(record.key) {
             let key = ItemKey(
                 identifier: now.identifier, machine: nil, kind: record.key.kind, path: now.path)
             finding = try tree.look(for: key, bound: entry)
         }
         if finding.fate != .found, let missing = finding.missing { search.begin(missing) }
+        if finding.fate.mayHaveMoved { notes.askSoon() }
         let now = try finding.entry.map { entry throws(Failure) in try tree.key(of: NamedItem(entry)).key }
         return .here(
             finding.fate, path: finding.path,
             record: now.map { ReferenceRecord($0, of: record.storage) },
             bound: finding.entry.map { "\(machine)/\($0.id)" })
+    }
+
+    /// What a document is that was noted at another storage, where the domain was before.
+    private func formerly(_ key: ItemKey) async -> FormerNames.Now? {
+        if key.machine == nil, let identifier = key.identifier { return await former.now(of: identifier) }
+        // Where names last, what is noted by its place was noted elsewhere.
+        return tree.provider.capabilities.contains(.placeIdentifiers) ? nil : await former.now(onceAt: key.path)
     }
 
     /// The names of items are those of one index; a domain that is set up anew has another one.
