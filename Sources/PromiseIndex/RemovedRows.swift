@@ -30,6 +30,10 @@ package struct RemovedItem: Sendable {
     package var target: [UInt8]?
     package var attributes: [ExtendedAttribute] = []
 
+    /// False of a file whose content was not here: it is told of, and cannot come back.
+    package var isKept: Bool { node != RemovedItem.nowhere }
+    private static let nowhere = NodeID(0)
+
     package struct ExtendedAttribute: Hashable, Sendable {
         package var name: [UInt8]
         package var value: [UInt8]
@@ -53,6 +57,13 @@ package struct RemovedItem: Sendable {
         self.path = path
         version = node.version
         target = node.target
+    }
+
+    /// The same of what is not kept.
+    fileprivate var mentioned: RemovedItem {
+        var mentioned = self
+        (mentioned.node, mentioned.localBytes, mentioned.isDurable) = (RemovedItem.nowhere, 0, true)
+        return mentioned
     }
 
     fileprivate init(_ row: Row) {
@@ -108,6 +119,22 @@ package struct RemovedItem: Sendable {
 
 /// What was removed here and can come back. A row goes in the transaction that lets its content go.
 package enum RemovedRows {
+    /// So many that are not kept are told of, and so many of them go at once.
+    private static let mentionedCountMax = 1_000
+    private static let mentionedPart = 100
+
+    /// Tells of one that is not kept; of too many the oldest go.
+    package static func mention(
+        _ item: RemovedItem, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        try insert(item.mentioned, transaction)
+        guard transaction.store.memory.totals.removedMentioned > mentionedCountMax else { return }
+        let oldest = try transaction.connection.all(
+            "SELECT * FROM removed WHERE node = 0 ORDER BY id LIMIT ?1", .count(mentionedPart)
+        ) { RemovedItem($0) }
+        for item in oldest { try delete(item, transaction) }
+    }
+
     /// The id given is ignored; returns the one that it has now.
     @discardableResult
     package static func insert(_ item: RemovedItem, _ transaction: borrowing Transaction)
@@ -127,23 +154,25 @@ package enum RemovedRows {
             .optional(item.target),
             .optional(item.attributeBytes))
         transaction.store.memory.totals.removedCount += 1
+        if !item.isKept { transaction.store.memory.totals.removedMentioned += 1 }
         transaction.store.memory.totals.removedBytes &+= item.localBytes
         return id
     }
 
-    /// How many there are, and what their contents take of the disk. Nothing is read for it.
+    /// How many are kept, and what their contents take of the disk. Nothing is read for it.
     package static func totals(_ transaction: borrowing Transaction) -> (count: Int, bytes: UInt64)
     {
         let totals = transaction.store.memory.totals
-        return (totals.removedCount, totals.removedBytes)
+        return (totals.removedCount - totals.removedMentioned, totals.removedBytes)
     }
 
     /// Those that were removed first.
-    package static func oldest(limit: Int, _ transaction: borrowing Transaction) throws(Failure)
-        -> [RemovedItem]
-    {
-        try transaction.connection.all("SELECT * FROM removed ORDER BY id LIMIT ?1", .count(limit))
-        { RemovedItem($0) }
+    package static func oldest(
+        limit: Int, onlyKept: Bool = false, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [RemovedItem] {
+        try transaction.connection.all(
+            "SELECT * FROM removed WHERE node <> 0 OR ?2 ORDER BY id LIMIT ?1", .count(limit), .flag(!onlyKept)
+        ) { RemovedItem($0) }
     }
 
     /// What was at this path or below it, the newest first; all for the root.
@@ -216,6 +245,7 @@ package enum RemovedRows {
             try transaction.store.change("DELETE FROM removed WHERE id = ?1", .integer(item.id)) > 0
         else { return }
         transaction.store.memory.totals.removedCount -= 1
+        if !item.isKept { transaction.store.memory.totals.removedMentioned -= 1 }
         transaction.store.memory.totals.removedBytes &-= item.localBytes
     }
 
@@ -225,7 +255,7 @@ package enum RemovedRows {
         _ item: RemovedItem, _ transaction: borrowing Transaction
     ) throws(Failure) -> (node: NodeID, generation: Generation)? {
         try delete(item, transaction)
-        guard item.kind == .file, try transaction.node(item.node) == nil else { return nil }
+        guard item.kind == .file, item.isKept, try transaction.node(item.node) == nil else { return nil }
         return (item.node, item.generation)
     }
 }

@@ -1,5 +1,4 @@
-/// The answer to `GET /v1/trash`: what was removed on the mount and can come back, the newest
-/// first.
+/// The answer to `GET /v1/trash`: what was removed on the mount, the newest first.
 public struct TrashDocument: Codable, Sendable, Equatable {
     public var items: [TrashItemDocument]
 
@@ -16,10 +15,13 @@ public struct TrashItemDocument: Codable, Sendable, Equatable {
     public var modificationTime: String
     /// When it was removed.
     public var removed: String
+    /// False of a file that was not on this machine when it was removed: it cannot come back from
+    /// here.
+    public var isKept: Bool?
 
     public init(
         path: String, pathBytes: String, kind: String, size: UInt64, modificationTime: String,
-        removed: String
+        removed: String, isKept: Bool? = nil
     ) {
         self.path = path
         self.pathBytes = pathBytes
@@ -27,6 +29,7 @@ public struct TrashItemDocument: Codable, Sendable, Equatable {
         self.size = size
         self.modificationTime = modificationTime
         self.removed = removed
+        self.isKept = isKept
     }
 }
 

@@ -19,8 +19,9 @@ extension MountSuites {
                     cat "$M/saved.txt" > /dev/null; sed -i s/doc/new/ "$M/saved.txt"
                     setfattr -n user.colour -v red "$M/doc.txt"; rm "$M/doc.txt"; rm -r "$M/d"
                     "$P" trash list "$M" > "$T/list"; cat "$T/list" >&2
-                    [ "$(wc -l < "$T/list")" = 6 ]; [ "$(awk 'NR == 1 {print $2}' "$T/list")" = folder ]
-                    tail -n 1 "$T/list" | grep -q 'doc.txt$'; not grep -q /far "$T/list"
+                    [ "$(wc -l < "$T/list")" = 7 ]; [ "$(awk 'NR == 1 {print $2}' "$T/list")" = folder ]
+                    tail -n 1 "$T/list" | grep -q 'doc.txt$'
+                    [ "$(grep -c 'not kept' "$T/list")" = 1 ]; grep -q '/far (not kept: was not on this machine)$' "$T/list"
                     "$P" trash list --json "$M/d/e" | python3 -c '
                     import json, sys
                     assert [i["pathBytes"] for i in json.load(sys.stdin)["items"]] == ["/d/e", "/d/e/tw%FFo"]'
@@ -36,12 +37,14 @@ extension MountSuites {
                     [ "$("$P" trash restore "$M/doc.txt")" = "$M/doc.txt" ]
                     [ "$(cat "$M/doc.txt"; stat -c '%a %Y' "$M/doc.txt")" = "$(printf 'doc\\n640 1000000000')" ]
                     [ "$(getfattr --only-values -n user.colour "$M/doc.txt")" = red ]
-                    "$P" trash restore "$M/d" | grep -q '5 items brought back'
+                    s=0; "$P" trash restore "$M/d" > "$T/said" 2> "$T/err" || s=$?; grep -q '5 items brought back' "$T/said"
+                    [ $s = 1 ]; grep -q 'd/far.*was not on this machine when it was removed' "$T/err"
                     [ "$(cat "$M/d/one.txt" "$M/d/e/$odd" "$M/d/link" | paste -sd' ')" = "one two one" ]; [ ! -e "$M/d/far" ]
                     not "$P" trash restore "$M/doc.txt" 2> "$T/err"; grep -q "nothing that was removed there is kept" "$T/err"
                     rm "$M/doc.txt"; echo new > "$M/doc.txt"; s=0; "$P" trash restore "$M/doc.txt" 2> "$T/err" || s=$?
                     [ $s = 6 ]; grep -q "there is a 'doc.txt' now" "$T/err"; [ "$(cat "$M/doc.txt")" = new ]
                     [ "$("$P" trash restore "$M/doc.txt" --to "$M")" = "$M/doc 2.txt" ]; [ "$(cat "$M/doc 2.txt")" = doc ]
+                    [ "$("$P" trash list "$M" | grep -c 'not kept')" = 1 ]
                     rm "$M/doc 2.txt"; "$P" trash empty "$M" | grep -q '2 items given up'
                     [ "$("$P" trash list "$M")" = "nothing was removed that is kept" ]
                     PYTHONPATH="$R/clients/python" python3 - "$M/d/one.txt" <<'END'

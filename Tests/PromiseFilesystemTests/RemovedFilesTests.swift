@@ -175,6 +175,37 @@ import Testing
         }
     }
 
+    /// Nothing said that they had been there at all. However many they are, what is kept stays.
+    @Test func whatWasNotHereIsToldOfAndTakesNoRoomFromWhatIsKept() async throws {
+        let domain = try SimulatedDomain(removedAge: .seconds(3600))
+        try await domain.run {
+            try await domain.write("text", to: ["file"])
+            try await domain.expectBothSidesTheSame("before")
+            let node = try await domain.node(at: ["file"]).node
+            try await domain.remove(["file"])
+            var far = try #require(try kept(domain).first)
+            for number in 0..<1_200 {
+                far.path = [FileName("far \(number)")!]
+                let item = far
+                try domain.index.write { transaction throws(Failure) in try RemovedRows.mention(item, transaction) }
+            }
+            let items = try kept(domain)
+            #expect((900...1_000).contains(items.count { !$0.isKept }))
+            #expect(items.first?.path == [FileName("far 1199")!])
+            #expect(items.filter(\.isKept).map(\.node) == [node])
+            let totals = try domain.index.read { transaction throws(Failure) in RemovedRows.totals(transaction) }
+            #expect(totals.count == 1)
+            #expect(throws: Failure.self) {
+                try Restoring(domain.filesystem).restore(items[0], as: FileName("far")!, in: .root)
+            }
+            try expectSound(domain)
+            try domain.engine.removed.drop(items.filter { !$0.isKept })
+            try restore(try #require(try kept(domain).first), as: "file", in: domain)
+            #expect(try await domain.tree() == ["file=text"])
+            try expectSound(domain)
+        }
+    }
+
     /// Its content may be torn, and nobody has another copy to compare it with.
     @Test func whatWasNotOnTheDiskIsNotTrustedAfterAPowerCut() async throws {
         let domain = try SimulatedDomain(removedAge: .seconds(3600))

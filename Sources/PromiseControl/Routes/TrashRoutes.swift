@@ -73,6 +73,7 @@ extension TrashItemDocument {
         let path = PathText(item.path)
         self.init(
             path: path.display, pathBytes: path.bytes, kind: item.kind.wireName, size: item.size,
-            modificationTime: item.modificationTime.wireText, removed: item.removalTime.wireText)
+            modificationTime: item.modificationTime.wireText, removed: item.removalTime.wireText,
+            isKept: item.isKept)
     }
 }

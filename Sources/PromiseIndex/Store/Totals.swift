@@ -9,6 +9,8 @@ struct Totals: Equatable {
     var localBytes: UInt64 = 0
     /// Of the table of what was removed and can come back.
     var removedCount = 0
+    /// Those of them that are only told of.
+    var removedMentioned = 0
     var removedBytes: UInt64 = 0
 
     init() {}
@@ -22,10 +24,10 @@ struct Totals: Equatable {
         ) { row in (Int(row.integer(0)), Int(row.integer(1)), row.unsigned(2)) }
         guard let sums else { preconditionFailure("a sum without groups gives one row") }
         (nodes, placeholders, localBytes) = sums
-        let removed = try connection.first("SELECT count(*), coalesce(sum(local_bytes), 0) FROM removed") { row in
-            (Int(row.integer(0)), row.unsigned(1))
-        }
-        (removedCount, removedBytes) = removed ?? (0, 0)
+        let removed = try connection.first(
+            "SELECT count(*), coalesce(sum(node = 0), 0), coalesce(sum(local_bytes), 0) FROM removed"
+        ) { row in (Int(row.integer(0)), Int(row.integer(1)), row.unsigned(2)) }
+        (removedCount, removedMentioned, removedBytes) = removed ?? (0, 0, 0)
     }
 
     mutating func add(_ node: Node) {

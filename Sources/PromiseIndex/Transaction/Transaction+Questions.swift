@@ -87,6 +87,6 @@ extension Transaction {
         return IndexCounts(
             nodes: totals.nodes, placeholders: totals.placeholders, pending: pending ?? 0, failing: failing ?? 0,
             localBytes: totals.localBytes,
-            removed: totals.removedCount, removedBytes: totals.removedBytes)
+            removed: totals.removedCount - totals.removedMentioned, removedBytes: totals.removedBytes)
     }
 }

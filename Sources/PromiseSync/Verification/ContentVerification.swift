@@ -179,7 +179,7 @@ package struct ContentVerification {
 
     private mutating func checkRemoved() throws(Failure) {
         let items = try index.read { transaction throws(Failure) in try RemovedRows.all(transaction) }
-        for item in items where item.kind == .file && !isOpen(item.node) {
+        for item in items where item.kind == .file && item.isKept && !isOpen(item.node) {
             if try content.status(item.node, item.generation)?.size == item.size { continue }
             let isLost = try index.write { transaction throws(Failure) in
                 guard let known = try RemovedRows.item(item.id, transaction), known.node == item.node,

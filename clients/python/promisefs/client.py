@@ -255,7 +255,7 @@ class Domain(Coordination):
         """By the `id` of a link."""
         return self._call("DELETE", "links/" + urllib.parse.quote(link, safe=""))
     def trash(self, path=None):
-        """What was removed on the mount and can come back, the newest first."""
+        """What was removed on the mount, the newest first; not `isKept`: it was not here, and cannot come back."""
         return self._call("GET", "trash" + ("" if path is None else "?path=" + _wire(path)))["items"]
 
     def restore(self, paths, to=None):

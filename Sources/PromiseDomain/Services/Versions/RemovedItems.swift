@@ -20,6 +20,8 @@ package struct RemovedDescription: Sendable {
     package var size: UInt64
     package var modificationTime: Timestamp
     package var removalTime: Timestamp
+    /// False: it was not on this machine, and cannot come back from here.
+    package var isKept: Bool
 }
 
 /// What programs have removed on the mount, for its owner: listed, brought back, given up for good.
@@ -36,7 +38,7 @@ package struct RemovedItems: Sendable {
             RemovedDescription(
                 path: item.path, kind: item.kind, size: item.size,
                 modificationTime: item.modificationTime,
-                removalTime: item.removalTime)
+                removalTime: item.removalTime, isKept: item.isKept)
         }
     }
 
@@ -57,7 +59,9 @@ package struct RemovedItems: Sendable {
             tree.engine.remover.flush()
             try tree.index.shrink()
         }
-        return (count, items.reduce(0) { $0.plus($1.localBytes) })
+        // What was only told of is nothing that somebody gives up.
+        let mentioned = items.count { !$0.isKept }
+        return (max(count - mentioned, 0), items.reduce(0) { $0.plus($1.localBytes) })
     }
 
     /// The newest that was removed at a path, a folder with what was removed with it; where nothing

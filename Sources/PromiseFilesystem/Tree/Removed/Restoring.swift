@@ -17,6 +17,12 @@ package struct Restoring: Sendable {
     package func restore(_ item: RemovedItem, as name: FileName, in parent: NodeID) throws(Failure)
         -> Bool
     {
+        guard item.isKept else {
+            throw Failure(
+                .gone,
+                "its content was not on this machine when it was removed, and is not kept here: "
+                    + "a provider that keeps what was deleted may have it")
+        }
         var made: Node?
         do throws(Failure) {
             try tree.index.write { transaction throws(Failure) in

@@ -65,6 +65,8 @@ struct Trash {
         item.isReplaced = isReplaced
         if node.kind == .file {
             guard node.content == .whole, try transaction.holes(of: node.id).ranges.isEmpty else {
+                // Whoever has removed it is told that it cannot come back from here.
+                if !isReplaced { try RemovedRows.mention(item, transaction) }
                 return false
             }
             // What is open for writing may have grown since anybody looked.
@@ -103,7 +105,7 @@ struct Trash {
             return kept.count < Trash.countMax && kept.bytes <= room - byteCount
         }
         for _ in 0..<Trash.goingMax where !fits() {
-            guard let item = try RemovedRows.oldest(limit: 1, transaction).first else {
+            guard let item = try RemovedRows.oldest(limit: 1, onlyKept: true, transaction).first else {
                 return false
             }
             if let file = try RemovedRows.drop(item, transaction) { going.append(file) }

@@ -9,8 +9,8 @@ struct TrashCommand: AsyncParsableCommand {
         abstract: "List what was removed on a mount, and bring it back.",
         discussion: """
             What programs remove stays on this machine for 30 days (`trash` in the configuration), unless its room is wanted \
-            before: whole files whose content is here, folders and links. What a placeholder stands for is not kept. What was \
-            removed elsewhere is in the trash there.
+            before: whole files whose content is here, folders and links. What a placeholder stands for is not kept, and \
+            listed as that. What was removed elsewhere is in the trash there.
 
             Example:
               promisefs trash list /mnt
@@ -21,9 +21,10 @@ struct TrashCommand: AsyncParsableCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract:
-                "List what can come back: when it was removed, its size, and where it was; the newest first.",
+                "List what was removed: when, its size, and where it was; the newest first.",
             discussion: """
-                Without PATH all mounted domains are listed. With --json it is one object for a PATH, an array without.
+                A file that was not on this machine is not kept, and cannot come back from here; the newest 1,000 of them are \
+                listed. Without PATH all mounted domains are listed. With --json it is one object for a PATH, an array without.
 
                 Example:
                   promisefs trash list /mnt/letters
@@ -58,7 +59,8 @@ struct TrashCommand: AsyncParsableCommand {
                         return [
                             String(item.removed.prefix(19)) + "Z",
                             isFile ? ByteSize.text(item.size) : item.kind,
-                            shownPath(item.path, on: mount),
+                            shownPath(item.path, on: mount)
+                                + (item.isKept == false ? " (not kept: was not on this machine)" : ""),
                         ]
                     }
                 } catch {
