@@ -62,6 +62,15 @@ package struct DeviceListener: Sendable {
     package struct ProcessEnd: Sendable {
         fileprivate let process: SharedDescriptor
 
+        fileprivate init(process: SharedDescriptor) { self.process = process }
+
+        /// Nil where the kernel does not tell of it, or the process has ended.
+        package init?(of process: Int32) {
+            let number = process > 0 ? cps_process_descriptor(process) : -1
+            guard number >= 0 else { return nil }
+            self.process = SharedDescriptor(Descriptor(adopting: number))
+        }
+
         /// Blocks until it is there.
         package func wait() {
             var watched = pollfd(fd: process.number, events: Int16(POLLIN), revents: 0)
@@ -93,13 +102,14 @@ package struct DeviceListener: Sendable {
     }
 
     /// Nil when nobody came in time. Whoever has another user, or hands nothing over, is passed over.
-    /// The socket is gone after that. Blocks.
-    package func take(within patience: Duration) -> Handed? {
+    /// `end`: of the one who is to come; nobody is waited for after that. The socket is gone then.
+    /// Blocks.
+    package func take(within patience: Duration, until end: ProcessEnd? = nil) -> Handed? {
         defer { _ = withCPath(path) { unlink($0) } }
         let deadline = ContinuousClock.now + patience
         while ContinuousClock.now < deadline {
             let left = (deadline - .now).components.seconds + 1
-            guard isReadable(socket.number, within: CInt(clamping: left * 1_000)) else { return nil }
+            guard isReadable(socket.number, within: CInt(clamping: left * 1_000), until: end) else { return nil }
             if let handed = takeOne(within: CInt(clamping: left * 1_000)) { return handed }
         }
         return nil
@@ -128,11 +138,12 @@ package struct DeviceListener: Sendable {
         return Handed(line, process, place, device, numbers[0], numbers[1], mount)
     }
 
-    private func isReadable(_ number: CInt, within milliseconds: CInt) -> Bool {
-        var watched = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+    private func isReadable(_ number: CInt, within milliseconds: CInt, until end: ProcessEnd? = nil) -> Bool {
+        // What is less than zero is not looked at.
+        var watched = [number, end?.process.number ?? -1].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         var result: CInt
-        repeat { result = poll(&watched, 1, milliseconds) } while result < 0 && errno == EINTR
-        return result > 0
+        repeat { result = poll(&watched, nfds_t(watched.count), milliseconds) } while result < 0 && errno == EINTR
+        return result > 0 && watched[0].revents != 0
     }
 
     /// `struct ucred` of unix(7), which the Glibc module does not show.

@@ -220,10 +220,13 @@ public struct ViewRequest: Codable, Sendable, Hashable {
     public var application: String
     /// It is ended when the domain is to be unmounted, and holds nobody up.
     public var isForSession: Bool?
+    /// The calling process comes for it, or what it becomes: the launch ends when that has ended.
+    public var isOfCaller: Bool?
 
-    public init(application: String, isForSession: Bool? = nil) {
+    public init(application: String, isForSession: Bool? = nil, isOfCaller: Bool? = nil) {
         self.application = application
         self.isForSession = isForSession
+        self.isOfCaller = isOfCaller
     }
 }
 

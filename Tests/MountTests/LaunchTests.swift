@@ -80,6 +80,26 @@ extension MountSuites {
             }
         }
 
+        /// It was under way for ten seconds more, with its socket and its grants.
+        @Test(.timeLimit(.minutes(2))) func aLaunchThatIsKilledBeforeItHasItsViewEndsAtOnce() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    cat > $T/open.py << 'END'
+                    import os, promisefs, signal, sys
+                    domain, _ = promisefs.locate(sys.argv[1])
+                    view = domain._call("POST", "views", {"application": "com.example.editor", "isOfCaller": True})
+                    print(view["socket"], flush=True)
+                    signal.pause()
+                    END
+                    PYTHONPATH="$R/clients/python" python3 $T/open.py $M > $T/socket & p=$!
+                    within 10 '[ -s $T/socket ]'; sleep 1; [ -S "$(cat $T/socket)" ]
+                    kill -9 $p; within 2 '[ ! -e "$(cat $T/socket)" ]'; [ ! -e "$(sed s/app.sock/dev.sock/ $T/socket)" ]
+                    "$P" run --app com.example.editor -- true
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func unmountSaysWhomItWaitsFor() async throws {
             try await MountedDomain.with { domain in
                 try await domain.shell(

@@ -32,9 +32,13 @@ struct DocumentRoutes: Sendable {
         }
         router.post("v1/views") { request, context in
             let document = try await routes.decode(ViewRequest.self, from: request)
+            var taker: DeviceListener.ProcessEnd?
+            if document.isOfCaller == true, case .owner(_, let process) = context.principal {
+                taker = DeviceListener.ProcessEnd(of: process)
+            }
             let place = try await services.views.open(
                 for: document.application, by: context.principal,
-                isForSession: document.isForSession ?? false)
+                isForSession: document.isForSession ?? false, takenBy: taker)
             return jsonResponse(
                 ViewDocument(
                     launch: place.launch, handover: place.handover, socket: place.socket))

@@ -45,11 +45,12 @@ extension PromiseClient {
     }
 
     /// A view of the domain for one launch of an application, for `promisefs-view` to come for.
-    /// `isForSession`: one that holds nobody up who unmounts the domain.
+    /// `isForSession`: one that holds nobody up who unmounts the domain. `isOfCaller`: this process
+    /// becomes `promisefs-view`, and nobody is waited for when it has ended before.
     public func openView(
-        for application: String, isForSession: Bool = false
+        for application: String, isForSession: Bool = false, isOfCaller: Bool = false
     ) async throws(PromiseError) -> ViewDocument {
-        let request = ViewRequest(application: application, isForSession: isForSession)
+        let request = ViewRequest(application: application, isForSession: isForSession, isOfCaller: isOfCaller)
         return try await reply("POST", "views", request, deadline: .minutes(1))
     }
 

@@ -4,7 +4,7 @@ package import PromiseCore
 import PromiseFilesystem
 import PromiseKeyValue
 import PromiseMount
-import PromiseSystem
+package import PromiseSystem
 import Synchronization
 
 /// The views of applications that run now. Each is a mount in a namespace of the application's own:
@@ -95,9 +95,11 @@ package final class Views: Sendable {
 
     package var count: Int { state.withLock { $0.count } }
 
-    /// Makes a view for one launch of an application, which must take it soon.
+    /// Makes a view for one launch of an application, which must take it soon. `takenBy`: who is to
+    /// take it; the launch ends when that has ended before.
     package func open(
-        for application: String, by principal: Principal, isForSession: Bool = false
+        for application: String, by principal: Principal, isForSession: Bool = false,
+        takenBy process: DeviceListener.ProcessEnd? = nil
     ) async throws(Failure) -> Place {
         let number = try take()
         do throws(Failure) {
@@ -116,7 +118,7 @@ package final class Views: Sendable {
             let launch = Starting(
                 number: number, launch: begun.launch, application: application, owner: principal,
                 policy: LaunchPolicy(grants, begun.principal, door, isReadOnly: isReadOnly),
-                isForSession: isForSession)
+                isForSession: isForSession, taker: process)
             OwnedThread(name: "view") { [self] in
                 serve(listener, launch)
                 state.update { $0.running[number] = nil }
@@ -139,6 +141,7 @@ package final class Views: Sendable {
         var owner: Principal
         var policy: LaunchPolicy
         var isForSession: Bool
+        var taker: DeviceListener.ProcessEnd?
     }
 
     private func take() throws(Failure) -> UInt16 {
@@ -164,7 +167,7 @@ package final class Views: Sendable {
 
     private func serve(_ listener: DeviceListener, _ launch: Starting) {
         let shown = escapedForDisplay(launch.application.utf8.prefix(80))
-        guard let handed = listener.take(within: Views.patience) else {
+        guard let handed = listener.take(within: Views.patience, until: launch.taker) else {
             logger.notice("a launch did not come for its view", metadata: ["application": "\(shown)"])
             return
         }

@@ -102,7 +102,7 @@ struct RunCommand: AsyncParsableCommand {
         var domains: [Sandbox.Domain] = []
         for name in domain.isEmpty ? [nil] : domain.map(Optional.some) {
             let mount = try await Targets.mount(ofDomain: name, saidBy: "--domain")
-            let view = try await PromiseClient(mount: mount).openView(for: application)
+            let view = try await PromiseClient(mount: mount).openView(for: application, isOfCaller: true)
             if picker { showPickers(of: view.launch, mount) }
             let socket = view.socket ?? "-"
             words += domains.isEmpty ? [view.handover, place, socket] : ["+", view.handover, socket]
