@@ -31,4 +31,12 @@ import Testing
             file.code.contains { $0.contains("RankedMutex") || $0.contains("rank: .") || $0.contains("LockRank.") },
             "\(type) has a lock without a rank in \(file.path)")
     }
+
+    /// Threads that serve a mount began tasks there, by the thousand where programs save by a thousand.
+    @Test(arguments: [("LaunchPolicy", 0), ("GrantNaming", 1), ("LinkTargets", 0), ("GrantedFolder", 0), ("View+Names", 0)])
+    func whatServesAViewBeginsNoTask(file: String, background: Int) throws {
+        let source = try #require(SourceTree.swiftFiles.first { $0.path.hasSuffix("/\(file).swift") && !$0.isTest })
+        let count = source.code.count { $0.contains("Task {") || $0.contains("Task(") }
+        #expect(count == background, "\(source.path): submit it to a thread of the service")
+    }
 }

@@ -154,25 +154,6 @@ extension Grants {
         }
     }
 
-    /// A program of an application saved a document anew: what was given is the new entry from now
-    /// on. For a view, which has seen that it is the same document.
-    package func replaced(_ entry: EntryID, by other: EntryID, for principal: Principal) async {
-        guard case .application(let application, _) = principal,
-            let found = try? tree.index.read({ transaction throws(Failure) in
-                try transaction.entry(other)
-            }), let item = try? self.item(NamedItem(found)), item.entry.id == other
-        else { return }
-        _ = try? await onThread { () throws(Failure) in
-            try self.change { table, _ in
-                var change = GrantChange()
-                for grant in table.grants(of: Key(application)) where grant.entry == entry {
-                    for grant in table.rebind(grant.id, to: item.key, other).stored { change.store(grant) }
-                }
-                return change
-            }
-        }
-    }
-
     // MARK: Bookmarks
 
     /// What a bookmark of an application is backed by: resolving it gives no more than that, and

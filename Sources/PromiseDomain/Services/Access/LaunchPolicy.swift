@@ -78,10 +78,7 @@ final class LaunchPolicy: ViewPolicy {
     }
 
     func replaced(_ entry: EntryID, by other: EntryID, done: @escaping @Sendable () -> Void) {
-        Task { [grants, principal] in
-            await grants.replaced(entry, by: other, for: principal)
-            done()
-        }
+        GrantNaming(grants: grants).replaced(entry, by: other, for: principal, done: done)
     }
 }
 
