@@ -39,6 +39,48 @@ extension MountSuites {
             }
         }
 
+        /// It was that of the first call, which had taken most of it away.
+        @Test(.timeLimit(.minutes(2))) func aFolderThatIsMovedByTwoCallsKeepsItsTime() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir -p "$T/in/deep" "$M/in"; for n in a deep/b c; do echo $n > "$T/in/$n"; done; echo other > "$M/in/c"
+                    touch -d '2001-02-03 04:05:06' "$T/in/deep" "$T/in"; s=0; "$P" move "$T/in" "$M" 2> /dev/null || s=$?
+                    [ $s = 1 ]; [ "$(ls "$T/in")" = c ]; [ "$(stat -c %y "$T/in" | cut -c1-19)" = '2001-02-03 04:05:06' ]
+                    rm "$M/in/c"; "$P" move "$T/in" "$M"; [ ! -e "$T/in" ]; [ "$(cat "$M/in/c")" = c ]
+                    for f in "$M/in" "$M/in/deep"; do [ "$(stat -c %y "$f" | cut -c1-19)" = '2001-02-03 04:05:06' ]; done
+                    """)
+            }
+        }
+
+        /// Each byte of its holes was written and sent.
+        @Test(.timeLimit(.minutes(2))) func aSparseFileThatIsMovedStaysSparse() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    truncate -s 64M "$T/disk"; printf middle | dd of="$T/disk" bs=1 seek=30M conv=notrunc status=none
+                    [ "$(du -k "$T/disk" | cut -f1)" -lt 4096 ] || exit 0; cp --sparse=always "$T/disk" "$T/kept"
+                    before=$(du -sk "$S" | cut -f1); "$P" move "$T/disk" "$M"; cmp "$M/disk" "$T/kept"; [ ! -e "$T/disk" ]
+                    [ $(( $(du -sk "$S" | cut -f1) - before )) -lt 16384 ]
+                    "$P" move "$M/disk" "$T"; cmp "$T/disk" "$T/kept"; [ "$(du -k "$T/disk" | cut -f1)" -lt 16384 ]
+                    """)
+            }
+        }
+
+        /// A copy of an earlier state took its place for good, so that the same command never ended.
+        @Test(.timeLimit(.minutes(2))) func whatIsWrittenWhileItIsMovedGoesWithTheNextCall() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$T/in"; head -c 64M /dev/urandom > "$T/in/log"; echo a > "$T/in/a"
+                    ( while [ ! -e "$T/stop" ]; do echo line >> "$T/in/log"; done ) & p=$!
+                    s=0; "$P" move "$T/in" "$M" 2> "$T/said" || s=$?; touch "$T/stop"; wait $p; [ $s = 1 ]
+                    grep -q 'in/log.* was changed meanwhile, and stays' "$T/said"; [ "$(ls "$M/in")" = a ]
+                    cp "$T/in/log" "$T/kept"; "$P" move "$T/in" "$M"; cmp "$T/kept" "$M/in/log"; [ ! -e "$T/in" ]
+                    """)
+            }
+        }
+
         /// A copy of it was left behind.
         @Test(.timeLimit(.minutes(1))) func nothingIsMovedOutOfWhatCanOnlyBeRead() async throws {
             var options = MountedDomain.Options()
@@ -97,6 +139,9 @@ extension MountSuites {
                     mkdir -p "$C/a"; for i in $(seq 300); do echo $i > "$C/a/$i"; done
                     export PROMISEFS_STATE_DIR="$S"
                     "$P" adopt "$C" "$M" --domain adopted; [ "$(cat "$M/a/7")" = 7 ]; [ "$(ls "$M/a" | wc -l)" = 300 ]
+                    # Once more it copied all of it beside itself.
+                    "$P" adopt "$C" "$M" | grep -q "the folder is the storage of 'adopted' already"
+                    [ "$(getfattr --only-values -n user.promisefs.state "$M/a/8")" = placeholder ]
                     "$P" status "$M" --json | grep -q '"bytesUploaded":0'; "$P" unmount "$M"
                     """)
             }

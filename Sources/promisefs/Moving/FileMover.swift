@@ -18,7 +18,8 @@ struct FileMover {
     private static let draftMark = Array(".goutputstream-promisefs-move-".utf8)
 
     private static let errorsOfOne: Set<CInt> = [
-        EACCES, EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM, ESTALE, ETXTBSY,
+        EACCES, EAGAIN, EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM,
+        ESTALE, ETXTBSY,
     ]
 
     /// Files and links that were moved.
@@ -105,6 +106,11 @@ struct FileMover {
         let failuresBefore = failures.count
         for name in try names(in: source) {
             try moveOrLeave(source + [0x2F] + name, to: target + [0x2F] + name)
+            // What goes from it changes its time, and whoever goes on after a kill takes that from here.
+            if !isCopy {
+                try? setTimes(
+                    of: source, access: status.accessTime, modification: status.modificationTime, label: "move.folderTimes")
+            }
         }
         let isWhole = failures.count == failuresBefore
         try finish(status, of: source, at: target, isWhole: isWhole)
@@ -213,10 +219,16 @@ struct FileMover {
     private func fill(
         _ copy: borrowing Descriptor, from file: borrowing Descriptor, _ status: FileStatus
     ) throws(SystemError) {
-        let done = try copyBytes(
+        // A hole at its end makes no file longer.
+        try truncate(copy.number, to: status.size, label: "move.size")
+        let done = try copyKeepingHoles(
             from: file.number, at: 0, to: copy.number, at: 0, count: status.size,
             label: "move.copy")
-        guard done == status.size else { throw SystemError(errno: ESTALE, label: "move.copy") }
+        // Before it has its name: the same call is to go on with it.
+        let now = try FileStatus.of(descriptor: file.number, label: "move.look")
+        guard done == status.size, now.size == status.size, now.modificationTime == status.modificationTime else {
+            throw SystemError(errno: EAGAIN, label: "move.copy")
+        }
         try copyAttributes(from: file.number, to: copy.number, label: "move.attributes")
         try dress(copy.number, as: status)
         try synchronize(copy.number, dataOnly: false, label: "move.fsync")
@@ -313,6 +325,7 @@ struct FileMover {
         let reason =
             switch error.errno {
             case EEXIST: "there is something else at its place already"
+            case EAGAIN: "it was changed meanwhile, and stays"
             case ESTALE: "it was changed meanwhile; both stay"
             default: error.reason
             }

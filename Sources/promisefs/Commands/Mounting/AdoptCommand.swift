@@ -81,6 +81,11 @@ struct AdoptCommand: AsyncParsableCommand {
         var document = Document(
             domain: location.mount.domain, mountPoint: escapedForDisplay(location.mount.mountPoint),
             isStorage: false)
+        let client = try PromiseClient(mount: location.mount)
+        if try await isStorage(source, of: client), location.path.isEmpty {
+            document.isStorage = true
+            return try report(document)
+        }
         let top = MoveCommand.plain(mountPoint.bytes)
         let found = try await Blocking.run { () throws(CommandFailure) -> FolderComparison in
             var comparison = FolderComparison(source: source, target: top)
@@ -88,7 +93,6 @@ struct AdoptCommand: AsyncParsableCommand {
             return comparison
         }
         document.added = found.added
-        let client = try PromiseClient(mount: location.mount)
         try await take(found.same, of: source, client, location, &document)
         // Listings of large folders on S3 tell true times only a moment later.
         var (doubtful, rounds) = (found.doubtful, 0)
@@ -106,6 +110,15 @@ struct AdoptCommand: AsyncParsableCommand {
         document.different = (found.different + found.doubtful.filter { left.contains($0) }).map { PercentCoding.encode($0) }
         try report(document)
         try failures.finish()
+    }
+
+    /// The domain has all of it, and contents are fetched when somebody wants them.
+    private func isStorage(_ folder: [UInt8], of client: PromiseClient) async throws -> Bool {
+        let scheme = "folder:"
+        let provider = try await client.status().provider
+        guard provider.hasPrefix(scheme) else { return false }
+        let storage = PathArgument(bytes: Array(provider.utf8.dropFirst(scheme.utf8.count)))
+        return (try? absolute(storage)) == folder
     }
 
     /// So often it is looked again, while nothing comes of it, at files of one size and another time.
@@ -130,6 +143,8 @@ struct AdoptCommand: AsyncParsableCommand {
     private func report(_ document: Document) throws {
         if output.json {
             Output.json(document)
+        } else if document.isStorage {
+            Output.line("the folder is the storage of '\(document.domain)' already")
         } else {
             Output.line(
                 "\(counted(document.taken, "file")) taken, \(ByteSize.text(document.bytesTaken)) not fetched; "
