@@ -62,6 +62,9 @@ extension Domain {
             } catch  where error.code != .interrupted {
                 // What is left is kept and said by the number returned.
             }
+            // What items have besides is told when the provider has them.
+            let limit = min(timeout ?? Domain.recordPatience, Domain.recordPatience)
+            await services.attributes.send(within: limit, looksAnyway: true)
         }
         let closing = ClosingWait(mountPoint: session.mountPoint, clock: clock)
         try await unmountWhenIdle(lazy: lazy)
@@ -69,6 +72,8 @@ extension Domain {
         // The last closes are still being served; only then it is known what is left.
         return try await closing.wait { [life] in life.withLock { $0.remaining } }
     }
+
+    private static let recordPatience = Duration.seconds(10)
 
     /// Programs that have just ended may still hold files in the kernel for a moment.
     private func unmountWhenIdle(lazy: Bool) async throws(Failure) {

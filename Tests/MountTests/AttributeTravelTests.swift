@@ -69,6 +69,21 @@ extension MountSuites {
             }
         }
 
+        /// An item waited to be uploaded, as it said, each time, and the attribute stayed here until the next mount.
+        @Test(.timeLimit(.minutes(2))) func whatWasSetJustBeforeAnUnmountThatWaitsIsSent() async throws {
+            try await MountedDomain.with(.init(arguments: ["--poll-interval", "30s", "--upload-delay", "1s"])) { domain in
+                for number in 1...3 {
+                    try await shell(
+                        domain,
+                        """
+                        echo text > "$M/\(number)"; setfattr -n user.color -v red\(number) "$M/\(number)"
+                        "$P" unmount --wait "$M"; grep -q "$(printf red\(number) | base64)" "$C/.promisefs/attributes/items.json"
+                        """)
+                    try await domain.remount()
+                }
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func theyGoWithTheirItem() async throws {
             try await twoMachines { first, second in
                 try await shell(first, "mkdir \"$M/a\"; for n in 1 2 3; do echo $n > \"$M/a/$n\"; done")

@@ -100,7 +100,7 @@ package final class AttributeTravel: Sendable {
         }
         guard begins else { return }
         repeat {
-            state.withLock { $0.isWantedAgain = false }
+            state.withLock { ($0.isWantedAgain, $0.isWaiting) = (false, false) }
             do throws(Failure) {
                 try await tell()
                 try await values.synchronize(AttributeTravel.store, by: AttributeTravel.ourselves)
@@ -161,13 +161,21 @@ package final class AttributeTravel: Sendable {
         return state.withLock { $0.isWaiting } ? 1 : values.unsentCount
     }
 
-    /// Sends what is new here; waits no longer than that.
-    package func send(within limit: Duration) async {
-        if unsentCount == 0 { return }
+    /// Sends what is new here; waits no longer than that. `looksAnyway`: the provider may have got
+    /// items just now that have some.
+    package func send(within limit: Duration, looksAnyway: Bool = false) async {
+        if unsentCount == 0, !looksAnyway || tree.provider.privateObjects == nil || configuration.isReadOnly { return }
         _ = try? await withDeadline(limit, "the provider did not answer") { [weak self] () async throws(ProviderError) in
-            await self?.look()
+            // One that is under way may not have seen the latest.
+            repeat {
+                await self?.look()
+                guard let self, self.unsentCount > 0, self.state.withLock({ $0.trouble == nil }) else { return }
+                try? await Task.sleep(for: AttributeTravel.turnPause)
+            } while !Task.isCancelled
         }
     }
+
+    private static let turnPause = Duration.milliseconds(50)
 
     /// For `status`.
     var troubles: [String] {
