@@ -53,6 +53,9 @@ extension MountSuites {
                     Self.prelude(domain) + """
                         echo kept > "$C/kept"; settings; "$P" mount \(domain.domainName); works first; ends
                         not grep -q "last time" "$S/log/daemon.log"
+                        # Beside the state folders, wherever those are.
+                        [ -e "$PROMISEFS_STATE_DIR/.configured/\(domain.domainName)" ]
+                        [ ! -e "$XDG_STATE_HOME/promisefs/.configured" ]
                         """)
                 try await Self.breaks(domain)
                 // What was never mounted is refused with the sentence, and so is what is no domain of the file.

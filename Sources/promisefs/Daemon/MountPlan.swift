@@ -240,11 +240,7 @@ enum BaseFolders {
     }
 
     /// Where what configured domains had the last time is kept. No domain's name begins with a dot.
-    static func configured() throws(CommandFailure) -> [UInt8] {
-        let name = Array("/promisefs/.configured".utf8)
-        if geteuid() == 0, environment("XDG_STATE_HOME") == nil { return Array("/var/lib".utf8) + name }
-        return try folder("XDG_STATE_HOME", below: "/.local/state") + name
-    }
+    static func configured() throws(CommandFailure) -> [UInt8] { try state(domain: ".configured") }
 
     /// The specification has relative values ignored.
     private static func folder(_ variable: String, below home: String) throws(CommandFailure) -> [UInt8] {
