@@ -155,20 +155,18 @@ package enum Notice: Hashable, Sendable {
     case didChange
     case didMove
     case didDelete
-    /// One of the item's names has gone, which may be the presented one.
-    case lostName
-    /// Of something in the presented folder, at any depth.
-    case subitemDidAppear(NodeID)
-    case subitemDidChange(NodeID)
-    case subitemDidMove(NodeID, from: OldPlace? = nil)
-    case subitemDidDelete(NodeID)
+    /// Of something in the presented folder, at any depth. `named`: by which of its names.
+    case subitemDidAppear(NodeID, named: EntryID? = nil)
+    case subitemDidChange(NodeID, named: EntryID? = nil)
+    case subitemDidMove(NodeID, named: EntryID? = nil, from: OldPlace? = nil)
+    case subitemDidDelete(NodeID, from: OldPlace? = nil)
     /// An unresolved version of the item, by its name, which is a file beside the item.
     case version(VersionChange, FileName)
     /// As before, of a document in the presented folder.
     case subitemVersion(VersionChange, FileName, NodeID)
 }
 
-/// Where something was before it moved: a name in a folder.
+/// Where something was before it moved or went: a name in a folder.
 package struct OldPlace: Hashable, Sendable {
     package var parent: NodeID
     package var name: FileName

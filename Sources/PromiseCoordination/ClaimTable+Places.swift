@@ -9,11 +9,14 @@ package struct MovedName: Sendable {
     package var folders: [NodeID]
     /// Those of each name of the item, as it is now.
     package var names: [[NodeID]]
+    /// Which one it is, where that is known.
+    package var entry: EntryID?
 
-    package init(_ node: NodeID, in folders: [NodeID], names: [[NodeID]]? = nil) {
+    package init(_ node: NodeID, in folders: [NodeID], names: [[NodeID]]? = nil, entry: EntryID? = nil) {
         self.node = node
         self.folders = folders
         self.names = names ?? [folders]
+        self.entry = entry
     }
 
     /// Those above any of its names, each once.
@@ -21,6 +24,28 @@ package struct MovedName: Sendable {
         var known: Set<NodeID> = []
         return ([folders] + names).flatMap { $0 }.filter { known.insert($0).inserted }
     }
+}
+
+/// A document is another node now, as when it was saved as a new file.
+package struct ReplacedNode: Sendable {
+    package var old: NodeID
+    package var new: NodeID
+    /// The name that is the document's. Other names of the old node are that still. Nil: all of them are the new one.
+    package var name: EntryID?
+    /// The folder of that name, as it was.
+    package var parent: NodeID?
+    /// It is at another place than its presenters were told last.
+    package var hasMoved: Bool
+
+    package init(_ old: NodeID, by new: NodeID, name: EntryID? = nil, parent: NodeID? = nil, hasMoved: Bool = false) {
+        self.old = old
+        self.new = new
+        self.name = name
+        self.parent = parent
+        self.hasMoved = hasMoved
+    }
+
+    func isOf(_ name: EntryID?) -> Bool { self.name == nil || name == nil || self.name == name }
 }
 
 extension ClaimTable {
@@ -70,24 +95,22 @@ extension ClaimTable {
     }
 
     /// Items are other nodes now: a document that was saved by renaming a new file over it, two that exchanged their contents.
-    /// Claims and presenters stay with the document. `parents`: the folders of the names that are other nodes, where an
-    /// item's other names are still its own.
-    package mutating func replaced(
-        _ nodes: [NodeID: NodeID], in parents: [NodeID: NodeID] = [:], now: Duration = .zero
-    ) {
-        for id in Set(nodes.keys.flatMap { places[$0]?.claims ?? [] }) {
+    /// Claims and presenters stay with the document, and its presenters are told.
+    package mutating func replaced(_ replaced: [ReplacedNode], now: Duration = .zero) {
+        for id in Set(replaced.flatMap { places[$0.old]?.claims ?? [] }) {
             guard var claim = claims[id] else { continue }
             leave(id, claim)
             let several = claim.severalNames
             for index in claim.intents.indices {
                 let intent = claim.intents[index]
-                if let parent = parents[intent.node], several.contains(intent.node), intent.folders.first != parent { continue }
-                if let node = nodes[intent.node] { claim.intents[index].node = node }
+                guard let by = replaced.first(where: { $0.old == intent.node }) else { continue }
+                if let parent = by.parent, several.contains(intent.node), intent.folders.first != parent { continue }
+                claim.intents[index].node = by.new
             }
             enter(id, claim)
             claims[id] = claim
         }
-        replacePresenters(nodes)
+        replacePresenters(replaced)
         findBlockersAnew(now: now)
     }
 

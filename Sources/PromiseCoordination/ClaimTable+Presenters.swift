@@ -7,6 +7,10 @@ extension ClaimTable {
         var node: NodeID
         var folders: [NodeID]
         var purpose: Purpose?
+        /// Of an item with several names the one that it shows; nil: the root, or whichever there is.
+        var name: EntryID?
+        /// The name that it showed has gone: it is asked no more, and told only that what it gave up is its own again.
+        var isOver = false
         /// It let a deadline pass, as a stopped process does: nobody waits for it until it is heard from.
         var isSilent = false
         /// How many claims have asked it to give something up, and are there still.
@@ -35,9 +39,11 @@ extension ClaimTable {
     }
 
     /// From here on the presenter is asked and told.
-    package mutating func addPresenter(of node: NodeID, in folders: [NodeID], purpose: Purpose? = nil) -> PresenterID {
+    package mutating func addPresenter(
+        of node: NodeID, named name: EntryID? = nil, in folders: [NodeID], purpose: Purpose? = nil
+    ) -> PresenterID {
         let id = PresenterID(rawValue: takeNumber())
-        presenters[id] = Presenter(node: node, folders: folders, purpose: purpose)
+        presenters[id] = Presenter(node: node, folders: folders, purpose: purpose, name: name)
         places[node, default: Place()].presenters.append(id)
         for folder in folders { places[folder, default: Place()].presentersBelow.append(id) }
         return id
@@ -46,9 +52,13 @@ extension ClaimTable {
     /// What it has not answered counts as answered.
     package mutating func removePresenter(_ id: PresenterID, now: Duration = .zero) {
         guard let presenter = presenters.removeValue(forKey: id) else { return }
+        leave(id, presenter)
+        for number in questions.filter({ $0.value.presenter == id }).keys.sorted() { finish(number, now: now) }
+    }
+
+    private mutating func leave(_ id: PresenterID, _ presenter: Presenter) {
         change(presenter.node) { $0.presenters.removeAll { $0 == id } }
         for folder in presenter.folders { change(folder) { $0.presentersBelow.removeAll { $0 == id } } }
-        for number in questions.filter({ $0.value.presenter == id }).keys.sorted() { finish(number, now: now) }
     }
 
     mutating func movePresenters(at node: NodeID, to folders: [NodeID], _ place: Place) {
@@ -65,19 +75,30 @@ extension ClaimTable {
         }
     }
 
-    mutating func replacePresenters(_ nodes: [NodeID: NodeID]) {
-        for (id, presenter) in presenters {
-            guard let node = nodes[presenter.node] else { continue }
-            change(presenter.node) { $0.presenters.removeAll { $0 == id } }
-            presenters[id]?.node = node
-            places[node, default: Place()].presenters.append(id)
+    /// Who shows another name of the file goes on showing what that one is.
+    mutating func replacePresenters(_ replaced: [ReplacedNode]) {
+        var followed: [(id: PresenterID, by: ReplacedNode)] = []
+        for (id, presenter) in presenters where !presenter.isOver {
+            guard let by = replaced.first(where: { $0.old == presenter.node && $0.isOf(presenter.name) }) else { continue }
+            followed.append((id, by))
+        }
+        for (id, by) in followed.sorted(by: { $0.id < $1.id }) {
+            change(by.old) { $0.presenters.removeAll { $0 == id } }
+            presenters[id]?.node = by.new
+            places[by.new, default: Place()].presenters.append(id)
+        }
+        for (id, by) in followed.sorted(by: { $0.id < $1.id }) {
+            if isTold(id, writers: writers(at: [by.new])) {
+                if by.hasMoved { actions.append(.tell(id, .didMove)) }
+                actions.append(.tell(id, .didChange))
+            }
         }
     }
 
     /// Whether somebody shows this very item.
     package func isPresented(_ node: NodeID) -> Bool { places[node]?.presenters.isEmpty == false }
 
-    package var presentedNodes: Set<NodeID> { Set(presenters.values.map(\.node)) }
+    package var presentedNodes: Set<NodeID> { Set(presenters.values.filter { !$0.isOver }.map(\.node)) }
 
     // MARK: - Asking
 
@@ -138,7 +159,7 @@ extension ClaimTable {
         while let next = rest.first, turn.isEmpty || next.depth == turn[0].depth {
             rest.removeFirst()
             // It may have gone, or have let a question of another one pass, meanwhile.
-            if let presenter = presenters[next.presenter], !presenter.isSilent { turn.append(next) }
+            if let presenter = presenters[next.presenter], !presenter.isSilent, !presenter.isOver { turn.append(next) }
         }
         claims[id]?.toAsk = Array(rest)
         if turn.isEmpty { return grant(id) }
@@ -225,41 +246,67 @@ extension ClaimTable {
     /// `isItemTold`: its own presenters know already. `place`: of a move, where it was. `actor`: who did it, and knows.
     package mutating func happened(
         _ event: Event, to node: NodeID, in folders: [NodeID], from place: OldPlace? = nil, isItemTold: Bool = false,
-        by actor: Purpose? = nil
+        named name: EntryID? = nil, by actor: Purpose? = nil
     ) {
-        tell(event, to: node, in: folders, from: place, isForItem: !isItemTold, by: actor)
+        tell(event, to: node, in: folders, from: place, isForItem: !isItemTold, named: name, by: actor)
     }
 
     /// The item moved out of these folders: it is told those who show them. Who shows the item hears of its new place.
-    package mutating func left(_ folders: [NodeID], _ node: NodeID, from place: OldPlace? = nil) {
-        tell(.moved, to: node, in: folders, from: place, isForItem: false)
+    package mutating func left(
+        _ folders: [NodeID], _ node: NodeID, named name: EntryID? = nil, from place: OldPlace? = nil
+    ) {
+        tell(.moved, to: node, in: folders, from: place, isForItem: false, named: name)
     }
 
-    /// The document's content is another node's now: its presenters are told, and nobody else.
-    package mutating func changedAsReplaced(_ node: NodeID) { tell(.changed, to: node, in: [], from: nil, isForItem: true) }
+    /// The names of an item that presenters show.
+    package func presentedNames(of node: NodeID) -> Set<EntryID> {
+        Set((places[node]?.presenters ?? []).compactMap { presenters[$0]?.name })
+    }
+
+    /// Names of an item have gone, others may be there. Who shows one that has gone is told, and has nothing to do with
+    /// the item any more; nobody else is concerned.
+    package mutating func lostNames(_ names: Set<EntryID>, of node: NodeID) {
+        let writing = writers(at: [node])
+        for id in places[node]?.presenters ?? [] {
+            guard let presenter = presenters[id], let name = presenter.name, names.contains(name) else { continue }
+            if isTold(id, writers: writing) { actions.append(.tell(id, .didDelete)) }
+            leave(id, presenter)
+            presenters[id]?.isOver = true
+        }
+    }
+
+    /// A name of the item went from these folders: it is told those who show them.
+    package mutating func vanished(_ node: NodeID, from place: OldPlace, in folders: [NodeID]) {
+        tell(.deleted, to: node, in: folders, from: place, isForItem: false)
+    }
 
     private mutating func tell(
         _ event: Event, to node: NodeID, in folders: [NodeID], from place: OldPlace?, isForItem: Bool,
-        by actor: Purpose? = nil
+        named name: EntryID? = nil, by actor: Purpose? = nil
     ) {
         var insiders = writers(at: [node] + folders)
         // Told a while later, when other claims may be there.
         if case .version = event { insiders = [] }
         if let actor { insiders.insert(actor) }
-        func isTold(_ id: PresenterID) -> Bool {
-            guard let presenter = presenters[id] else { return false }
-            return presenter.purpose.map { !insiders.contains($0) } ?? true
-        }
         if isForItem, let notice = event.notice {
             var told = places[node]?.presenters ?? []
+            // Of a file with several names the others are where they were.
+            if let name { told.removeAll { presenters[$0]?.name.map { $0 != name } ?? false } }
             // What is in a folder moves with it.
             if event == .moved { told += places[node]?.presentersBelow ?? [] }
-            for id in told.filter(isTold) { actions.append(.tell(id, notice)) }
+            for id in told where isTold(id, writers: insiders) { actions.append(.tell(id, notice)) }
         }
-        let notice = event == .moved ? .subitemDidMove(node, from: place) : event.subitemNotice(node)
+        let notice = event.subitemNotice(node, named: name, from: place)
         for folder in folders {
-            for id in (places[folder]?.presenters ?? []).filter(isTold) { actions.append(.tell(id, notice)) }
+            for id in places[folder]?.presenters ?? [] where isTold(id, writers: insiders) {
+                actions.append(.tell(id, notice))
+            }
         }
+    }
+
+    private func isTold(_ id: PresenterID, writers: Set<Purpose>) -> Bool {
+        guard let presenter = presenters[id] else { return false }
+        return presenter.purpose.map { !writers.contains($0) } ?? true
     }
 
     /// Who may have done something there. Whoever reads it, or waits for his claim, has not.
@@ -272,32 +319,32 @@ extension ClaimTable {
         return Set(writing.compactMap(\.purpose))
     }
 
-    package enum Event: Hashable, Sendable {
-        case appeared, changed, moved, deleted
-        /// Others are there still.
-        case lostName
-        /// Of a document: an unresolved version of this name.
-        case version(VersionChange, FileName)
+    package typealias Event = ItemEvent
+}
 
-        var notice: Notice? {
-            switch self {
-            case .version(let change, let name): .version(change, name)
-            case .appeared: nil
-            case .changed: .didChange
-            case .moved: .didMove
-            case .deleted: .didDelete
-            case .lostName: .lostName
-            }
+/// What happens to an item, whoever does it.
+package enum ItemEvent: Hashable, Sendable {
+    case appeared, changed, moved, deleted
+    /// Of a document: an unresolved version of this name.
+    case version(VersionChange, FileName)
+
+    var notice: Notice? {
+        switch self {
+        case .version(let change, let name): .version(change, name)
+        case .appeared: nil
+        case .changed: .didChange
+        case .moved: .didMove
+        case .deleted: .didDelete
         }
+    }
 
-        func subitemNotice(_ node: NodeID) -> Notice {
-            switch self {
-            case .version(let change, let name): .subitemVersion(change, name, node)
-            case .appeared: .subitemDidAppear(node)
-            case .changed: .subitemDidChange(node)
-            case .moved: .subitemDidMove(node)
-            case .deleted, .lostName: .subitemDidDelete(node)
-            }
+    func subitemNotice(_ node: NodeID, named name: EntryID?, from place: OldPlace?) -> Notice {
+        switch self {
+        case .version(let change, let name): .subitemVersion(change, name, node)
+        case .appeared: .subitemDidAppear(node, named: name)
+        case .changed: .subitemDidChange(node, named: name)
+        case .moved: .subitemDidMove(node, named: name, from: place)
+        case .deleted: .subitemDidDelete(node, from: place)
         }
     }
 }

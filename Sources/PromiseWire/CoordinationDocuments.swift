@@ -101,7 +101,7 @@ public struct PresenterEventDocument: Codable, Sendable, Equatable {
     public var node: UInt64?
     public var path: String?
     public var pathBytes: String?
-    /// Of `subitemDidMove`: where it was, as the folders are named now.
+    /// Of `subitemDidMove` and `subitemDidDelete`: where it was, as the folders are named now.
     public var oldPath: String?
     public var oldPathBytes: String?
     /// Of an unresolved version that came, went or was dealt with: its name, beside the document. Percent-encoded bytes.

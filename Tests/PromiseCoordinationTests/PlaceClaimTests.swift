@@ -243,7 +243,7 @@ import Testing
     @Test func aNameThatIsAnotherFileLeavesTheClaimOnTheOtherOne() {
         var table = ClaimTable(answerLimit: .seconds(5))
         let claim = table.claim(names())
-        table.replaced([NodeID(4): NodeID(9)], in: [NodeID(4): NodeID(6)])
+        table.replaced([ReplacedNode(NodeID(4), by: NodeID(9), parent: NodeID(6))])
         #expect(table.nodes(of: claim) == [NodeID(4), NodeID(9)])
         _ = table.claim([names()[0]])
         _ = table.claim([names(9)[1]])

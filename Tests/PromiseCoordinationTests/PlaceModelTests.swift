@@ -192,7 +192,7 @@ import Testing
             let new = reference.tree.make(name, in: parent, isFolder: false)
             reference.change { if $0.node == old { $0.node = new } }
             steps.append("\(new) replaces \(old)")
-            table.replaced([old: new])
+            table.replaced([ReplacedNode(old, by: new)])
         }
 
         private mutating func remove() {

@@ -37,7 +37,7 @@ final class QuietObserver: LocalTreeObserver {
     func isUsed(_ node: NodeID, _ transaction: borrowing Transaction) -> Bool { false }
     func watchedNodes() -> WatchedNodes { WatchedNodes() }
     var keepsLastCopies: Bool { false }
-    func nodesReplaced(_ nodes: [NodeID: NodeID]) {}
+    func namesReplaced(_ before: [Entry]) {}
 }
 
 /// Time that passes a hundred times as slowly for an engine: what it puts off for seconds does not come while a test waits,

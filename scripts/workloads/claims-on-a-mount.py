@@ -302,6 +302,8 @@ class History:
             until = min(span["until"] or 1e18, self.killed.get(who, (1e18,))[0])
             until = min([until, *[each for each in self.daemon_kills if each >= span["since"]]])
             # What is saved by a new file is another node from then on, of which no log tells.
+            # Who showed a name that has gone has nothing to do with the others.
+            until = min([until, *[each for each, what in span["told"] if what == "didDelete"]])
             span["alive"] = until
             for change in self.changes:
                 if change.kind == "replace" and span["node"] in change.nodes and change.end > span["since"]:

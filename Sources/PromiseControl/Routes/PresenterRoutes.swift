@@ -29,12 +29,6 @@ extension ControlRoutes {
         return path
     }
 
-    /// Of a file with several names the presented one has.
-    private func isGone(_ entry: EntryID?) -> Bool {
-        guard let entry else { return false }
-        do { return try service.currentNode(of: entry) == nil } catch { return false }
-    }
-
     private func present(_ request: Request, _ context: ControlRequestContext) async throws -> Response {
         let document = try await decode(PresenterDocument.self, from: request)
         let named = try names(ofWirePath: document.path)
@@ -62,11 +56,12 @@ extension ControlRoutes {
             first.id = entry?.rawValue
             try await send(ServerEvent(name: "presenting", data: WireCoding.text(first)))
             for await event in events {
-                if case .tell(.lostName) = event, !isGone(entry) { continue }
                 let node = event.node ?? entry.flatMap { try? service.currentNode(of: $0) } ?? presenter.node
-                let name = event.node == nil ? entry : nil
+                let name = event.node == nil ? entry : event.entry
                 var document = PresenterEventDocument(presenter, event.what, node, at: name, service)
                 document.question = event.question
+                // Other names of what has gone from there are not what this is about.
+                if event.isOfNameGone { (document.path, document.pathBytes) = (nil, nil) }
                 if let old = event.oldPlace, let folder = try? service.currentPath(of: old.parent) {
                     let path = PathText(folder + [old.name])
                     (document.oldPath, document.oldPathBytes) = (path.display, path.bytes)
@@ -93,14 +88,32 @@ extension Coordinator.PresenterEvent {
 
     fileprivate var node: NodeID? {
         switch self {
-        case .ask(_, _, let node), .tell(.subitemDidAppear(let node)), .tell(.subitemDidChange(let node)),
-            .tell(.subitemDidMove(let node, _)), .tell(.subitemDidDelete(let node)), .tell(.subitemVersion(_, _, let node)):
+        case .ask(_, _, let node), .tell(.subitemDidAppear(let node, _)), .tell(.subitemDidChange(let node, _)),
+            .tell(.subitemDidMove(let node, _, _)), .tell(.subitemDidDelete(let node, _)),
+            .tell(.subitemVersion(_, _, let node)):
             node
         case .tell, .alive, .ended: nil
         }
     }
 
-    fileprivate var oldPlace: OldPlace? { if case .tell(.subitemDidMove(_, let place)) = self { place } else { nil } }
+    /// Of what is in a folder, the name that it is about.
+    fileprivate var entry: EntryID? {
+        switch self {
+        case .tell(.subitemDidAppear(_, let name)), .tell(.subitemDidChange(_, let name)),
+            .tell(.subitemDidMove(_, let name, _)):
+            name
+        case .ask, .tell, .alive, .ended: nil
+        }
+    }
+
+    fileprivate var oldPlace: OldPlace? {
+        switch self {
+        case .tell(.subitemDidMove(_, _, let place)), .tell(.subitemDidDelete(_, let place)): place
+        case .ask, .tell, .alive, .ended: nil
+        }
+    }
+
+    fileprivate var isOfNameGone: Bool { if case .tell(.subitemDidDelete) = self { true } else { false } }
 
     fileprivate var version: FileName? {
         switch self {
@@ -117,7 +130,7 @@ extension Coordinator.PresenterEvent {
             case .reacquire: "reacquire"
             case .didChange: "didChange"
             case .didMove: "didMove"
-            case .didDelete, .lostName: "didDelete"
+            case .didDelete: "didDelete"
             case .subitemDidAppear: "subitemDidAppear"
             case .subitemDidChange: "subitemDidChange"
             case .subitemDidMove: "subitemDidMove"
@@ -141,7 +154,7 @@ extension VersionChange {
 }
 
 extension PresenterEventDocument {
-    /// `name`: of an item that is presented, which may have others; what is in it is named as it is there.
+    /// `name`: the one that it is about, of an item that may have others; without one what is in it is named as it is there.
     fileprivate init(
         _ presenter: (id: PresenterID, node: NodeID), _ what: String?, _ node: NodeID, at name: EntryID?,
         _ service: any ControlService

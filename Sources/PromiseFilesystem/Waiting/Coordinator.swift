@@ -61,9 +61,12 @@ package final class Coordinator: Sendable {
             replacements.reduce(node) { $1.change < change ? $0 : $1.nodes[$0] ?? $0 }
         }
 
-        /// It took another node's place with this change or later.
-        func isReplacement(_ node: NodeID, since change: Int64) -> Bool {
-            replacements.contains { $0.change >= change && $0.nodes.values.contains(node) }
+        /// It took another node's place with this change or later, and that was told. `moved`: so was where it is.
+        func isTold(_ event: ClaimTable.Event, of node: NodeID, since change: Int64) -> Bool {
+            guard event == .changed || event == .moved else { return false }
+            return replacements.contains { known in
+                known.change >= change && (event == .moved ? known.moved : Set(known.nodes.values)).contains(node)
+            }
         }
     }
 
@@ -76,6 +79,8 @@ package final class Coordinator: Sendable {
     /// Items that became other nodes, and the newest change of the index when that was told.
     private struct Replacement {
         var nodes: [NodeID: NodeID]
+        /// Those of them that are elsewhere, too.
+        var moved: Set<NodeID>
         var change: Int64
     }
 
@@ -167,16 +172,17 @@ package final class Coordinator: Sendable {
 
     // MARK: - Presenters
 
-    /// `handler` returns whether it listens still; else the presenter is removed.
+    /// `handler` returns whether it listens still; else the presenter is removed. `name`: the one that it shows.
     package func addPresenter(
-        of node: NodeID, in folders: [NodeID], purpose: Purpose?, handler: @escaping @Sendable (PresenterEvent) -> Bool
+        of node: NodeID, named name: EntryID? = nil, in folders: [NodeID], purpose: Purpose?,
+        handler: @escaping @Sendable (PresenterEvent) -> Bool
     ) throws(Failure) -> PresenterID {
         let result: Result<PresenterID, Failure> = change { state in
             if state.isEnded { return .failure(Failure(.interrupted, "the domain is being unmounted")) }
             guard state.table.presenterCount < Coordinator.presenterCountMax else {
                 return .failure(Failure(.busy, "there are \(Coordinator.presenterCountMax) presenters already"))
             }
-            let id = state.table.addPresenter(of: node, in: folders, purpose: purpose)
+            let id = state.table.addPresenter(of: node, named: name, in: folders, purpose: purpose)
             state.presenters[id] = PresenterHandler(call: handler)
             settle(&state)
             startThread(&state)
@@ -214,17 +220,32 @@ package final class Coordinator: Sendable {
     // MARK: - What happened
 
     /// `number`: of the index's change. Presenters of what became this node by it have been told when that was told.
-    /// `here`: the vacancy of the name that it has now. `name`: of a move.
+    /// `entry`: the name that it is about. `here`: the vacancy of the name that it has now. `name`: of a move.
     package func happened(
-        _ event: ClaimTable.Event, to node: NodeID, by number: Int64, in folders: [NodeID], from place: OldPlace? = nil,
-        at here: NodeID? = nil, name: MovedName? = nil
+        _ event: ClaimTable.Event, to node: NodeID, named entry: EntryID? = nil, by number: Int64, in folders: [NodeID],
+        from place: OldPlace? = nil, at here: NodeID? = nil, name: MovedName? = nil
     ) {
         let now = clock.uptime()
         change { state in
             if let name { state.table.moved(name, from: place, now: now) }
             if let here { state.table.arrived(node, at: here, in: name?.folders ?? folders, now: now) }
-            let isTold = event == .changed && state.isReplacement(node, since: number)
-            state.table.happened(event, to: node, in: folders, from: place, isItemTold: isTold)
+            let isTold = state.isTold(event, of: node, since: number)
+            state.table.happened(
+                event, to: node, in: folders, from: place, isItemTold: isTold, named: entry ?? name?.entry)
+            settle(&state)
+        }
+    }
+
+    /// The names of an item that presenters show.
+    package func presentedNames(of node: NodeID) -> Set<EntryID> {
+        state.withLock { $0.table.presentedNames(of: node) }
+    }
+
+    /// A name of the item went from these folders, which are told. `names`: those that presenters show, and that have gone.
+    package func lost(_ names: Set<EntryID>, of node: NodeID, from place: OldPlace?, in folders: [NodeID]) {
+        change { state in
+            state.table.lostNames(names, of: node)
+            if let place { state.table.vanished(node, from: place, in: folders) }
             settle(&state)
         }
     }
@@ -252,9 +273,11 @@ package final class Coordinator: Sendable {
     }
 
     /// An item left these folders for others.
-    package func left(_ folders: [NodeID], _ node: NodeID, from place: OldPlace? = nil) {
+    package func left(
+        _ folders: [NodeID], _ node: NodeID, named name: EntryID? = nil, from place: OldPlace? = nil
+    ) {
         change { state in
-            state.table.left(folders, node, from: place)
+            state.table.left(folders, node, named: name, from: place)
             settle(&state)
         }
     }
@@ -271,13 +294,14 @@ package final class Coordinator: Sendable {
 
     /// Items are other nodes now, and their presenters are told so: whoever tells of the index's changes may come before this,
     /// and finds nobody at the new node. `change`: the index's newest one.
-    package func replaced(_ nodes: [NodeID: NodeID], in parents: [NodeID: NodeID] = [:], by change: Int64) {
+    package func replaced(_ replaced: [ReplacedNode], by change: Int64) {
         let now = clock.uptime()
+        let nodes = Dictionary(replaced.map { ($0.old, $0.new) }) { $1 }
+        let moved = Set(replaced.filter(\.hasMoved).map(\.new))
         self.change { state in
-            state.table.replaced(nodes, in: parents, now: now)
+            state.table.replaced(replaced, now: now)
             if state.replacements.count == Coordinator.replacementCountMax { state.replacements.removeFirst() }
-            state.replacements.append(Replacement(nodes: nodes, change: change))
-            for node in Set(nodes.values).sorted(by: { $0.rawValue < $1.rawValue }) { state.table.changedAsReplaced(node) }
+            state.replacements.append(Replacement(nodes: nodes, moved: moved, change: change))
             settle(&state)
         }
     }

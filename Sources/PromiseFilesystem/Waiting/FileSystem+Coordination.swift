@@ -90,22 +90,30 @@ extension FileSystem {
         }
     }
 
-    /// Claims and presenters follow a rename before its caller goes on. `before`: the names it was about, as they were.
-    func followRename(of before: [Entry]) {
-        guard coordinator.isActive else { return }
-        var replaced: [NodeID: NodeID] = [:]
-        var parents: [NodeID: NodeID] = [:]
+    /// Claims and presenters follow what became of names before its caller goes on. `before`: the names, as they were.
+    func follow(_ before: [Entry]) {
+        guard coordinator.isActive, !before.isEmpty else { return }
+        var replaced: [ReplacedNode] = []
         for old in before {
             let entry = try? index.read { transaction throws(Failure) in try transaction.entry(old.id) }
             guard let entry else { continue }
+            let hasMoved = old.parent != entry.parent || old.name != entry.name
             if old.node != entry.node {
-                (replaced[old.node], parents[old.node]) = (entry.node, old.parent)
-            } else if let name = try? index.read({ transaction throws(Failure) in try MovedName(entry, transaction) }) {
-                let place = OldPlace(parent: old.parent, name: old.name)
-                coordinator.moved(name, from: place, at: .vacancy(entry.name, in: entry.parent))
+                replaced.append(
+                    ReplacedNode(old.node, by: entry.node, name: old.id, parent: old.parent, hasMoved: hasMoved))
             }
+            guard hasMoved || old.node == entry.node else { continue }
+            followMove(of: entry, as: old.node, from: OldPlace(parent: old.parent, name: old.name))
         }
-        if !replaced.isEmpty { coordinator.replaced(replaced, in: parents, by: index.newestChange) }
+        if !replaced.isEmpty { coordinator.replaced(replaced, by: index.newestChange) }
+    }
+
+    /// `node`: the one that claims and presenters are at.
+    private func followMove(of entry: Entry, as node: NodeID, from place: OldPlace) {
+        let name = try? index.read { transaction throws(Failure) in try MovedName(entry, transaction) }
+        guard var name else { return }
+        name.node = node
+        coordinator.moved(name, from: place, at: .vacancy(entry.name, in: entry.parent))
     }
 
     /// Whether somebody has the item, or something below it, open for writing.
@@ -133,7 +141,7 @@ extension MovedName {
     /// Nil when a folder above is gone.
     init?(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
         guard let folders = try transaction.foldersAbove(entry) else { return nil }
-        self.init(entry.node, in: folders, names: try transaction.foldersOfNames(entry.node))
+        self.init(entry.node, in: folders, names: try transaction.foldersOfNames(entry.node), entry: entry.id)
     }
 }
 

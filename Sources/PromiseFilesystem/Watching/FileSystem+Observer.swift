@@ -62,9 +62,7 @@ extension FileSystem: LocalTreeObserver {
         return found
     }
 
-    package func nodesReplaced(_ nodes: [NodeID: NodeID]) {
-        if coordinator.isActive { coordinator.replaced(nodes, by: index.newestChange) }
-    }
+    package func namesReplaced(_ before: [Entry]) { follow(before) }
 
     /// For the daemon's own work, whose caller looks at the mount next: names and contents that the kernel still remembers would
     /// show what was. Not longer than `limit`, as the kernel takes no notice of a folder in which a call waits.

@@ -256,7 +256,7 @@ package final class SyncEngine: Sendable {
         }
         for (item, version) in notices.released { releases.note(item, version) }
         for node in notices.startedAgain { hydrator.startAgain(node) }
-        if !notices.replaced.isEmpty { observer.nodesReplaced(notices.replaced) }
+        if !notices.replaced.isEmpty { observer.namesReplaced(notices.replaced) }
         for (node, generation) in notices.removedContent { remover.remove(node, generation) }
         for (parent, name) in notices.entries { observer.entryChanged(in: parent, named: name) }
         for (node, content) in notices.nodes { observer.nodeChanged(node, content: content) }

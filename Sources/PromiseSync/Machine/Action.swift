@@ -64,8 +64,8 @@ struct Notices {
     var released: [(item: ItemReference, version: ContentVersion)] = []
     /// They show another version: what is on its way is of the one before.
     var startedAgain: [NodeID] = []
-    /// Documents that are other nodes now.
-    var replaced: [NodeID: NodeID] = [:]
+    /// Documents that are other nodes now: their names, as they were.
+    var replaced: [Entry] = []
     /// The same as `entries` and `nodes` as far as programs see it, for those that watch.
     var tree: [TreeChange] = []
 

@@ -51,8 +51,8 @@ package protocol LocalTreeObserver: Sendable {
     /// within a transaction.
     func watchedNodes() -> WatchedNodes
 
-    /// Documents are other nodes now.
-    func nodesReplaced(_ nodes: [NodeID: NodeID])
+    /// Documents are other nodes now. `before`: their names, as they were.
+    func namesReplaced(_ before: [Entry])
 
     /// When nodes were last used since the last call, for eviction.
     func takeRecentUses() -> [NodeID: Timestamp]

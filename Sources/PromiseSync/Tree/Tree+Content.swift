@@ -78,7 +78,7 @@ extension Tree {
         try transaction.update(changed)
         try release(old, of: entry, replacedBy: item.identifier, &turn, transaction)
         try NamesWithoutItem.end(of: old.id, isReplaced: true, &turn, transaction)
-        turn.notices.replaced[old.id] = fresh.id
+        turn.notices.replaced.append(entry)
         turn.notices.noteReplaced(entry, old)
         if fresh.pin == .pinned { turn.lookForPinned() }
     }
@@ -181,7 +181,7 @@ extension Tree {
         try transaction.recordReplacement(of: entry.node, by: theirs)
         try transaction.recordVersion(.versionGained, ours)
         // Claims and presenters are of the document, which has kept its name.
-        turn.notices.replaced[entry.node] = fresh.id
+        turn.notices.replaced.append(entry)
         turn.notices.noteMoved(entry, to: ours)
         turn.notices.noteAppeared(entry.name, in: entry.parent)
         turn.log(

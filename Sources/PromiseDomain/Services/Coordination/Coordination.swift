@@ -120,10 +120,11 @@ package struct Coordination: Sendable {
         events: @escaping @Sendable (Coordinator.PresenterEvent) -> Bool
     ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
         let position = try lastChange()
-        let node = try await tree.node(at: path)
+        let item = try await tree.item(at: path)
+        let node = item.node
         let folders = try folders(above: node)
         let id = try filesystem.coordinator.addPresenter(
-            of: node, in: folders, purpose: purpose, handler: events)
+            of: node, named: item.entry, in: folders, purpose: purpose, handler: events)
         hub.wake(from: position)
         try filesystem.settlePlaces(of: [Intent(node: node, folders: folders, access: .read([]))])
         return (id, node)

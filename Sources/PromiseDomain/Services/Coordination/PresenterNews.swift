@@ -96,40 +96,73 @@ final class PresenterNews: ChangeListener {
 
     private func tell(_ event: ClaimTable.Event, _ change: Change, _ node: NodeID) {
         guard let (now, then, isThere) = folders(of: change, node) else { return }
-        // One of its names has gone: that of a draft that has taken its document's name, or one of several.
-        if event == .deleted, let now {
-            coordinator.left(then.filter { !now.contains($0) }, node)
-            return coordinator.happened(.lostName, to: node, by: change.sequence, in: [])
-        }
-        let here = event == .appeared || event == .moved ? vacancy(of: node, change) : nil
+        if event == .deleted { return tellGone(node, change, from: then) }
+        if event == .changed { return tellChanged(node, change) }
+        let here = vacancy(of: node, change)
+        let named = entry(of: node, change)?.id
         guard event == .moved else {
             // A further name appears in its own folders, and not in those of the others.
-            let folders = event == .appeared && isThere ? then : now ?? then
-            return coordinator.happened(event, to: node, by: change.sequence, in: folders, at: here)
+            return coordinator.happened(
+                event, to: node, named: named, by: change.sequence, in: isThere ? then : now ?? then, at: here)
         }
         let old = oldPlace.withLock { old in
             defer { old = nil }
             return old?.node == node ? old?.place : nil
         }
         let before = old.map { foldersAndSelf($0.parent) } ?? []
-        let inside = now ?? then
-        coordinator.left(before.filter { !inside.contains($0) }, node, from: old)
+        // Other names are where they were.
+        let inside = isThere ? then : now ?? then
+        coordinator.left(before.filter { !inside.contains($0) }, node, named: named, from: old)
         // It has moved on meanwhile, and that is told then.
         if let now, !isThere {
-            return coordinator.left(then.filter { !now.contains($0) && !before.contains($0) }, node, from: old)
+            let passed = then.filter { !now.contains($0) && !before.contains($0) }
+            return coordinator.left(passed, node, named: named, from: old)
         }
         let names = try? index.read { transaction throws(Failure) in try transaction.foldersOfNames(node) }
-        let name = now.map { _ in MovedName(node, in: then, names: names) }
+        let name = now.map { _ in MovedName(node, in: then, names: names, entry: named) }
         coordinator.happened(.moved, to: node, by: change.sequence, in: inside, from: old, at: here, name: name)
+    }
+
+    /// The content is that of all its names: each is told of.
+    private func tellChanged(_ node: NodeID, _ change: Change) {
+        let names = try? index.read { transaction throws(Failure) in
+            try transaction.entries(of: node).map { name throws(Failure) in
+                (id: name.id, folders: try transaction.foldersAbove(name) ?? [])
+            }
+        }
+        guard let names, !names.isEmpty else {
+            let folders = node == .root ? [] : foldersAndSelf(change.parent)
+            return coordinator.happened(.changed, to: node, by: change.sequence, in: folders)
+        }
+        for name in names {
+            coordinator.happened(.changed, to: node, named: name.id, by: change.sequence, in: name.folders)
+        }
+    }
+
+    /// One of its names has gone, or the last one: that of a draft that has taken its document's name, or one of several. Who
+    /// shows another one, or what has the node's place by now, is not concerned.
+    private func tellGone(_ node: NodeID, _ change: Change, from folders: [NodeID]) {
+        var gone: Set<EntryID> = []
+        for name in coordinator.presentedNames(of: node) {
+            let isThere = try? index.read { transaction throws(Failure) in try transaction.entry(name) != nil }
+            if isThere == false { gone.insert(name) }
+        }
+        let place = change.name.map { OldPlace(parent: change.parent, name: $0) }
+        coordinator.lost(gone, of: node, from: place, in: folders)
     }
 
     /// What its name would leave: who has a claim on that has one on the item now.
     private func vacancy(of node: NodeID, _ change: Change) -> NodeID? {
+        let entries = try? index.read { transaction throws(Failure) in try transaction.entries(of: node) }
+        return (entry(of: node, change) ?? entries?.first).map { .vacancy($0.name, in: $0.parent) }
+    }
+
+    /// The name that the change was about, where it is there still.
+    private func entry(of node: NodeID, _ change: Change) -> Entry? {
         let entry = try? index.read { transaction throws(Failure) in
-            let entries = try transaction.entries(of: node)
-            return entries.first { $0.parent == change.parent && $0.name == change.name } ?? entries.first
+            try change.name.flatMap { name throws(Failure) in try transaction.entry(in: change.parent, named: name) }
         }
-        return entry.map { .vacancy($0.name, in: $0.parent) }
+        return entry.flatMap { $0.node == node ? $0 : nil }
     }
 
     private func foldersAndSelf(_ folder: NodeID) -> [NodeID] {

@@ -57,7 +57,7 @@ extension FileSystem {
             try touch(try folder(source.parent, transaction), transaction)
             return (document, source, removed)
         }
-        followRename(of: [document])
+        follow([document])
         finish(removed)
         engine.notePending()
         for entry in [document, source] { entryChanged(in: entry.parent, named: entry.name) }

@@ -55,25 +55,12 @@ struct Exclusion {
         return count == 0 || bytes == expected
     }
 
-    /// The item whose file was removed, or was renamed to a name that stays here, which the provider was not told of yet:
-    /// that file is a backup, and loses the item to the document that is made anew. Nil when it is neither. `isRunning`: the
-    /// provider is being told of an entry.
-    func takeItem(
-        _ synced: SyncedItem, _ transaction: borrowing Transaction, isRunning: (EntryID) -> Bool
-    ) throws(Failure) -> SyncedItem? {
-        let identifier = synced.item.identifier
-        guard var backup = try transaction.entry(for: identifier) else {
-            return try transaction.pending(.deletion(identifier)) == nil ? nil : synced
-        }
-        guard !isRunning(backup.id), synced.item.name != backup.name,
-            let node = try transaction.node(backup.node), node.kind == .file, node.content == .whole,
-            try coversByName(backup.name, node.kind, in: backup.parent, transaction)
+    /// The node of a document whose file was renamed to a name that stays here: that file is a backup, and the document is
+    /// what is made anew. Nil of any other.
+    func backup(_ document: Entry, _ transaction: borrowing Transaction) throws(Failure) -> Node? {
+        guard let node = try transaction.node(document.node), node.kind == .file, node.content == .whole,
+            try coversByName(document.name, node.kind, in: document.parent, transaction)
         else { return nil }
-        try transaction.rememberPin(node.pin, of: identifier)
-        try transaction.deletePending(.entry(backup.id))
-        backup.identifier = nil
-        backup.isExcluded = true
-        try transaction.update(backup)
-        return synced
+        return node
     }
 }

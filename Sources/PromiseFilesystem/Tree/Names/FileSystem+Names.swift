@@ -168,6 +168,7 @@ extension FileSystem {
             return try enter(node, name, in: folder, caller, transaction)
         }
         guard let made else { return nil }
+        succession.follow(to: made.id)
         engine.notePending()
         return remember(made)
     }
@@ -193,6 +194,7 @@ extension FileSystem {
                 return node
             }
             guard let made, let file else { return nil }
+            succession.follow(to: made.id)
             engine.notePending()
             return (made, file)
         } catch {
@@ -231,21 +233,20 @@ extension FileSystem {
         let inherited = try inherit(from: folder, into: &node, caller, transaction)
         let isMarked = node.kind == .file && exclusion.marks.isLeft(TreePlace(name, in: folder.id), at: clock.now())
         let isExcluded = try isMarked ? true : exclusion.covers(name, node.kind, in: folder.id, transaction)
-        let adopted = isExcluded ? nil : try adoptable(name, node.kind, in: folder.id, transaction)
+        let adopted = isExcluded ? nil : try succession.adoptable(name, node.kind, in: folder.id, transaction)
         if let adopted {
             node.succeed(adopted.edits)
-            if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }
+            if let pin = adopted.pin { node.pin = pin }
         }
         if let spare { try stamp(spare.file, node.modificationTime) }
         node = try transaction.insert(node, as: spare?.node)
         for (attribute, value) in inherited { try transaction.setAttribute(attribute, of: node.id, to: value) }
         if isMarked { try exclusion.mark(node.id, node.kind, transaction) }
-        let entry = try transaction.insertEntry(
-            in: folder.id, named: name, node: node.id, identifier: adopted?.item.identifier, isExcluded: isExcluded)
-        if let adopted { try markAdopted(adopted.item, transaction) }
+        let place = TreePlace(name, in: folder.id)
+        let entry = try succession.name(node.id, at: place, as: adopted, isExcluded: isExcluded, transaction)
+        if let item = adopted?.item { try markAdopted(item, transaction) }
         try touch(folder, subfolders: node.kind == .folder ? 1 : 0, transaction)
         try markPending(entry, transaction)
-        try transaction.record(.created, node: node.id, parent: folder.id, name: name)
         return node
     }
 
@@ -259,28 +260,6 @@ extension FileSystem {
         }
         node.pin = folder.pin
         return try inheritAccessControl(from: folder, into: &node, caller, transaction)
-    }
-
-    /// The item that had this name until it was removed here, if the provider still has it: making the name again is an edit
-    /// of the same document.
-    func adoptable(
-        _ name: FileName, _ kind: NodeKind, in folder: NodeID, besides own: ItemIdentifier? = nil,
-        _ transaction: borrowing Transaction
-    ) throws(Failure) -> SyncedItem? {
-        // What was removed here and is still there waits to be deleted there.
-        let areLeft = !leftNames.isEmpty
-        let areDeletions = try transaction.hasPendingDeletions()
-        guard areLeft || areDeletions else { return nil }
-        let parent = try identifier(of: folder, transaction)
-        var known = try parent.flatMap { parent throws(Failure) in try transaction.unboundSynced(in: parent, named: name) }
-        if known == nil, areLeft, let left = try leftNames.item(named: name, in: folder, parent, transaction),
-            left.item.identifier != own
-        {
-            known = try exclusion.takeItem(left, transaction) { engine.isRunning(.entry($0)) }
-        }
-        guard var known, known.item.kind == kind, try transaction.remote(known.item.identifier) == nil else { return nil }
-        known.edits = try succession.editsToCome(known, transaction)
-        return known
     }
 
     /// It is not to be deleted any more. Others may have put something into a folder since it was removed here.
@@ -313,23 +292,23 @@ extension FileSystem {
                 if try transaction.entry(in: parent, named: name) != nil { throw Failure(.exists, "the name is taken") }
                 let isExcluded = try exclusion.covers(name, node.kind, in: parent, of: id, transaction)
                 let isFirst = node.linkCount == 0 && !isExcluded
-                let adopted = isFirst ? try adoptable(name, node.kind, in: parent, transaction) : nil
+                let adopted = isFirst ? try succession.adoptable(name, node.kind, in: parent, transaction) : nil
                 if let adopted {
                     node.succeed(adopted.edits)
-                    if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }
+                    if let pin = adopted.pin { node.pin = pin }
                 }
                 node.linkCount += 1
                 node.changeTime = clock.now()
                 try transaction.update(node)
-                let entry = try transaction.insertEntry(
-                    in: parent, named: name, node: id, identifier: adopted?.item.identifier, isExcluded: isExcluded)
-                if let adopted { try transaction.deletePending(.deletion(adopted.item.identifier)) }
+                let place = TreePlace(name, in: parent)
+                let entry = try succession.name(id, at: place, as: adopted, isExcluded: isExcluded, transaction)
+                if let item = adopted?.item { try transaction.deletePending(.deletion(item.identifier)) }
                 try touch(folder, transaction)
                 try markPending(entry, transaction)
-                try transaction.record(.created, node: id, parent: parent, name: name)
                 return remember(node)
             }
             guard let linked else { return nil }
+            succession.follow(to: id)
             engine.notePending()
             return linked
         }

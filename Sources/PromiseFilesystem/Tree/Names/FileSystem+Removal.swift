@@ -21,6 +21,7 @@ extension FileSystem {
         return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return () }
             var removed: Removed?
+            var before: Entry?
             let isListed: Bool = try carryOut(caller, isFreeing: true) { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)
                 guard folder.isPopulated else { return false }
@@ -29,11 +30,13 @@ extension FileSystem {
                     throw Failure(.notFound, "there is no such name")
                 }
                 if node.kind == .folder { throw Failure(.isFolder, "it is a folder") }
+                before = entry
                 removed = try trash.remove(entry, node, transaction)
                 try touch(folder, transaction)
                 return true
             }
             guard isListed else { return nil }
+            if let before { follow([before]) }
             finish(removed)
             engine.notePending()
             return ()
@@ -83,9 +86,14 @@ extension FileSystem {
     /// Takes one name from a node within a transaction.
     func remove(_ entry: Entry, _ node: Node, _ transaction: borrowing Transaction) throws(Failure) -> Removed? {
         try exclusion.noteLeft(entry, node.kind, at: clock.now(), transaction)
+        if try nextName(of: node, besides: entry, transaction) == nil,
+            let heir = try succession.heir(of: entry, node, transaction)
+        {
+            return try succession.bequeath(entry, node, to: heir, transaction)
+        }
         try transaction.delete(entry.id)
         if let identifier = entry.identifier, let known = try transaction.synced(identifier),
-            try !handOver(identifier, of: node, transaction), try !succession.bequeath(known, of: entry, node, transaction)
+            try !handOver(identifier, of: node, besides: entry, transaction)
         {
             leftNames.note(removed: entry, known: known.item, in: try self.identifier(of: entry.parent, transaction))
             try transaction.rememberPin(node.pin, of: identifier)
@@ -99,16 +107,23 @@ extension FileSystem {
     /// A file that has another name, of which the provider knows nothing yet, was in effect renamed by link(2) and unlink(2).
     /// What is not local could not be sent under the other name once the item is gone.
     private func handOver(
-        _ identifier: ItemIdentifier, of node: Node, _ transaction: borrowing Transaction
+        _ identifier: ItemIdentifier, of node: Node, besides entry: Entry, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard node.kind != .folder, node.linkCount > 1 else { return false }
-        for var other in try transaction.entries(of: node.id) where other.identifier == nil && !other.isExcluded {
-            other.identifier = identifier
-            try transaction.update(other)
-            try markPending(other, transaction)
-            return true
+        guard var other = try nextName(of: node, besides: entry, transaction) else { return false }
+        other.identifier = identifier
+        try transaction.update(other)
+        try markPending(other, transaction)
+        return true
+    }
+
+    /// Which of its names takes the item over.
+    private func nextName(
+        of node: Node, besides entry: Entry, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Entry? {
+        guard entry.identifier != nil, node.kind != .folder, node.linkCount > 1 else { return nil }
+        return try transaction.entries(of: node.id).first { other in
+            other.id != entry.id && other.identifier == nil && !other.isExcluded
         }
-        return false
     }
 
     /// A node has one name less. Nil while it has others.

@@ -57,7 +57,8 @@ extension FileSystem {
                 return true
             }
             guard isDone else { return nil }
-            followRename(of: before)
+            follow(before)
+            if let source = before.first { succession.follow(to: source.node) }
             finish(removed)
             engine.notePending()
             return ()
@@ -201,7 +202,7 @@ extension FileSystem {
         try transaction.update(node)
         let isGivingWay = !entry.isExcluded && entry.identifier != nil && exclusion.rules.excludes(entry.name)
         try markPending(entry, isGivingWay: isGivingWay, transaction)
-        try transaction.recordMove(from: renaming.source, to: entry)
+        if entry.id == renaming.source.id { try transaction.recordMove(from: renaming.source, to: entry) }
     }
 
     /// Under its new name an entry may stay on this machine, or may be a document that had this name before.
@@ -227,6 +228,7 @@ extension FileSystem {
                 try markPending(.deletion(identifier), transaction)
             }
             try transaction.deletePending(.entry(entry.id))
+            if source.identifier == nil, node.kind == .file { leftNames.note(source) }
             entry.identifier = nil
             entry.isExcluded = true
         } else if !isExcluded, entry.isExcluded {
@@ -239,16 +241,24 @@ extension FileSystem {
             }
         }
         guard !entry.isExcluded, succession.isJustMade(entry, node),
-            let adopted = try adoptable(entry.name, node.kind, in: entry.parent, besides: entry.identifier, transaction)
+            let adopted = try succession.adoptable(
+                entry.name, node.kind, in: entry.parent, besides: entry, transaction)
         else { return }
         if let identifier = entry.identifier {
             lastCopies.note(node)
             try markPending(.deletion(identifier), transaction)
         }
-        entry.identifier = adopted.item.identifier
         node.succeed(adopted.edits)
-        if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }
-        try markAdopted(adopted.item, transaction)
+        if let pin = adopted.pin { node.pin = pin }
+        if adopted.document != nil {
+            try transaction.delete(entry.id)
+            try transaction.record(.deleted, node: node.id, parent: source.parent, name: source.name)
+            let place = TreePlace(entry.name, in: entry.parent)
+            entry = try succession.name(node.id, at: place, as: adopted, isExcluded: false, transaction)
+        } else if let item = adopted.item {
+            entry.identifier = item.identifier
+        }
+        if let item = adopted.item { try markAdopted(item, transaction) }
     }
 
     // MARK: Exchanging
@@ -279,7 +289,7 @@ extension FileSystem {
             try transaction.update(entry)
             try transaction.update(node)
             try markPending(entry, transaction)
-            try transaction.recordMove(from: before, to: entry)
+            if entry.id == before.id { try transaction.recordMove(from: before, to: entry) }
         }
     }
 

@@ -42,7 +42,8 @@ package struct Restoring: Sendable {
             if let made, made.kind == .file { tree.engine.remover.remove(made.id, made.generation) }
             throw error
         }
-        guard made != nil else { return false }
+        guard let made else { return false }
+        tree.succession.follow(to: made.id)
         if item.kind == .file { tree.engine.remover.remove(item.node, item.generation) }
         tree.entryChanged(in: parent, named: name)
         tree.treeChanged([.appeared(TreePlace(name, in: parent))])

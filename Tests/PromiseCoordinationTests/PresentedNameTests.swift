@@ -1,0 +1,68 @@
+import PromiseCoordination
+import PromiseCore
+import Testing
+
+/// A presenter shows one name of a file, and follows the document that has it.
+@Suite struct PresentedNameTests {
+    private let folders = [NodeID(2), NodeID.root]
+
+    /// Who showed the other name went along to the new file, and heard nothing of its own any more.
+    @Test func whoShowsAnotherNameStaysWhenOneIsSavedAsANewFile() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        let first = table.addPresenter(of: NodeID(4), named: EntryID(1), in: folders)
+        let second = table.addPresenter(of: NodeID(4), named: EntryID(2), in: folders)
+        table.replaced([ReplacedNode(NodeID(4), by: NodeID(5), name: EntryID(1))])
+        #expect(table.takeActions() == [.tell(first, .didChange)])
+        table.happened(.changed, to: NodeID(4), in: [])
+        table.happened(.changed, to: NodeID(5), in: [])
+        #expect(table.takeActions() == [.tell(second, .didChange), .tell(first, .didChange)])
+        #expect(table.presentedNames(of: NodeID(4)) == [EntryID(2)])
+    }
+
+    /// Both were told, and the first that it had moved to where it was.
+    @Test func whoShowsAnotherNameIsNotToldThatOneMoved() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        let first = table.addPresenter(of: NodeID(4), named: EntryID(1), in: folders)
+        let second = table.addPresenter(of: NodeID(4), named: EntryID(2), in: folders)
+        table.happened(.moved, to: NodeID(4), in: [], named: EntryID(2))
+        #expect(table.takeActions() == [.tell(second, .didMove)])
+        table.happened(.moved, to: NodeID(4), in: [])
+        #expect(table.takeActions() == [.tell(first, .didMove), .tell(second, .didMove)], "which one is not known")
+    }
+
+    /// Who showed the name that had gone was told of the other one, asked, and told of its end.
+    @Test func whoShowsANameThatHasGoneIsToldOnceAndAskedNoMore() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        let first = table.addPresenter(of: NodeID(4), named: EntryID(1), in: folders)
+        let second = table.addPresenter(of: NodeID(4), named: EntryID(2), in: folders)
+        table.lostNames([EntryID(2)], of: NodeID(4))
+        #expect(table.takeActions() == [.tell(second, .didDelete)])
+        table.happened(.changed, to: NodeID(4), in: [])
+        table.lostNames([EntryID(1), EntryID(2)], of: NodeID(4))
+        #expect(table.takeActions() == [.tell(first, .didChange), .tell(first, .didDelete)])
+        let claim = table.claim([Intent(node: NodeID(4), folders: folders, access: .write([]))])
+        #expect(table.takeActions() == [.granted(claim)])
+        table.removePresenter(second)
+        #expect(table.presenterCount == 1)
+    }
+
+    /// It was shown as the backup, and had gone with that.
+    @Test func whoShowsADocumentThatComesBackFromItsBackupIsToldWhere() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        let presenter = table.addPresenter(of: NodeID(4), named: EntryID(1), in: folders)
+        table.replaced([ReplacedNode(NodeID(4), by: NodeID(5), name: EntryID(1), hasMoved: true)])
+        #expect(table.takeActions() == [.tell(presenter, .didMove), .tell(presenter, .didChange)])
+        #expect(table.presentedNodes == [NodeID(5)])
+    }
+
+    /// The name that had gone was not said: who shows a folder could not know which one it was.
+    @Test func whoShowsAFolderHearsWhichNameWentFromIt() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        let folder = table.addPresenter(of: NodeID(2), named: EntryID(9), in: [.root])
+        table.happened(.appeared, to: NodeID(4), in: folders, named: EntryID(2))
+        #expect(table.takeActions() == [.tell(folder, .subitemDidAppear(NodeID(4), named: EntryID(2)))])
+        let place = OldPlace(parent: NodeID(2), name: FileName("two")!)
+        table.vanished(NodeID(4), from: place, in: folders)
+        #expect(table.takeActions() == [.tell(folder, .subitemDidDelete(NodeID(4), from: place))])
+    }
+}
