@@ -15,11 +15,16 @@ public struct ItemsRequest: Codable, Sendable, Equatable {
     public var pin: String?
     /// Which attributes, by their names; missing: all. For `/values` only.
     public var keys: [String]?
+    /// Claims of this purpose are not waited for. For `/revert` and `/evict` only.
+    public var purpose: String?
 
-    public init(paths: [String], pin: String? = nil, keys: [String]? = nil) {
+    public init(
+        paths: [String], pin: String? = nil, keys: [String]? = nil, purpose: String? = nil
+    ) {
         self.paths = paths
         self.pin = pin
         self.keys = keys
+        self.purpose = purpose
     }
 }
 

@@ -38,10 +38,13 @@ public struct RestoreRequest: Codable, Sendable {
     public var paths: [String]
     /// A folder in the domain that it is brought to, under a free name; nil: to where it was.
     public var to: String?
+    /// Claims of this purpose are not waited for.
+    public var purpose: String?
 
-    public init(paths: [String], to: String? = nil) {
+    public init(paths: [String], to: String? = nil, purpose: String? = nil) {
         self.paths = paths
         self.to = to
+        self.purpose = purpose
     }
 }
 

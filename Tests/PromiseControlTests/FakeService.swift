@@ -1,5 +1,6 @@
 import Logging
 import PromiseControl
+import PromiseCoordination
 import PromiseCore
 import Synchronization
 
@@ -105,7 +106,7 @@ final class FakeService: ControlService {
         return now
     }
 
-    func evict(_ node: NodeID) async throws(Failure) -> EvictionReport {
+    func evict(_ node: NodeID, purpose: Purpose?) async throws(Failure) -> EvictionReport {
         try note("evict \(node)")
         let kept = KeptItem([FileName([0xFF])!], .pinned, isAsked: node.rawValue == 2)
         return EvictionReport(evicted: 1, bytesFreed: 10, kept: [kept])

@@ -2,6 +2,7 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 import PromiseAccess
+import PromiseCoordination
 import PromiseCore
 import PromiseDomain
 import PromiseSystem
@@ -114,9 +115,11 @@ struct ControlRoutes: Sendable {
 
     private func evict(_ request: Request) async throws -> Response {
         var result = EvictionDocument(evicted: 0, bytesFreed: 0, kept: [], failures: [])
-        for path in try await itemPaths(try await decode(ItemsRequest.self, from: request)) {
+        let document = try await decode(ItemsRequest.self, from: request)
+        for path in try await itemPaths(document) {
             do throws(Failure) {
-                let part = EvictionDocument(try await service.evict(try await service.node(at: path)))
+                let part = EvictionDocument(
+                    try await service.evict(try await service.node(at: path), purpose: Purpose(said: document.purpose)))
                 result.evicted += part.evicted
                 result.bytesFreed += part.bytesFreed
                 result.kept += part.kept

@@ -1,5 +1,4 @@
 import Hummingbird
-import PromiseCoordination
 import PromiseCore
 import PromiseDomain
 import PromiseWire
@@ -19,8 +18,8 @@ struct RevertRoutes: Sendable {
         for path in paths {
             do throws(Failure) {
                 guard let reversal else { throw Failure(.notSupported, "nothing can be given up here") }
-                let claim = try await hold(path)
-                defer { if let claim { routes.service.release(claim.id) } }
+                let claim = try await held.claim(path, for: document.purpose)
+                defer { held.release(claim) }
                 let report = try await reversal.revert(path)
                 result.reverted += report.count
                 result.failures += report.failures.map { ItemFailureDocument(path: $0.path, $0.failure) }
@@ -31,19 +30,7 @@ struct RevertRoutes: Sendable {
         return jsonResponse(result)
     }
 
-    /// Nobody loses what a claim protects: whoever has one is waited for, and those who show it are asked.
-    private func hold(_ path: [FileName]) async throws(Failure) -> GrantedClaim? {
-        guard routes.service.isCoordinated else { return nil }
-        do throws(Failure) {
-            return try await routes.service.claim(
-                ClaimRequest(
-                    items: [(path: path, access: .write([]))], purpose: nil, process: 0,
-                    timeout: Coordination.evictionPatience))
-        } catch where error.code == .notFound {
-            // It went with its folder: nobody has a claim on it.
-            return nil
-        }
-    }
+    private var held: HeldPlaces { HeldPlaces(service: routes.service) }
 
     /// What was given up of an item, which may be gone itself.
     func givenUp(_ request: Request) throws -> [ItemVersion] {

@@ -41,7 +41,7 @@ struct TrashRoutes: Sendable {
         var result = RestoreDocument(restored: 0, places: [], failures: [])
         for path in try await routes.itemPaths(ItemsRequest(paths: document.paths)) {
             do throws(Failure) {
-                let report = try await removed.restore(path, into: folder)
+                let report = try await restore(path, into: folder, of: removed, for: document.purpose)
                 result.restored += report.restored
                 if let place = report.place.map({ PathText($0) }) {
                     result.places.append(
@@ -55,6 +55,17 @@ struct TrashRoutes: Sendable {
             }
         }
         return jsonResponse(result)
+    }
+
+    /// Whoever has a claim on the place, or on the folder, is waited for.
+    private func restore(
+        _ path: [FileName], into folder: [FileName]?, of removed: RemovedItems, for purpose: String?
+    ) async throws(Failure) -> RestorationReport {
+        let held = HeldPlaces(service: routes.service)
+        let place = try await removed.freePlace(for: path, in: folder)
+        let claim = try await held.claim(place, for: purpose)
+        defer { held.release(claim) }
+        return try await removed.restore(path, to: place)
     }
 
     private func empty(_ request: Request) async throws -> Response {

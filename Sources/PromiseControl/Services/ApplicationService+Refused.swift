@@ -30,7 +30,7 @@ extension ApplicationService {
         ofGivenUp identifier: String, of path: [FileName]
     ) async throws(Failure) -> Snapshot { throw refused("versions.content") }
 
-    func evict(_ node: NodeID) async throws(Failure) -> EvictionReport { throw refused("items.evict") }
+    func evict(_ node: NodeID, purpose: Purpose?) async throws(Failure) -> EvictionReport { throw refused("items.evict") }
     func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> PinReport { throw refused("items.pin") }
     func pending(below node: NodeID?) throws(Failure) -> [PendingWork] { throw refused("pending") }
     func excluded(below node: NodeID?) throws(Failure) -> [PendingWork] { throw refused("pending") }

@@ -26,7 +26,7 @@ package protocol ControlService: Sendable {
     func saveThumbnail(_ picture: [UInt8], of node: NodeID) throws(Failure)
     func hasThumbnail(_ node: NodeID) -> Bool
     func fetch(_ node: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void) async throws(Failure) -> FetchProgress
-    func evict(_ node: NodeID) async throws(Failure) -> EvictionReport
+    func evict(_ node: NodeID, purpose: Purpose?) async throws(Failure) -> EvictionReport
     func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> PinReport
     func pending(below node: NodeID?) throws(Failure) -> [PendingWork]
     func excluded(below node: NodeID?) throws(Failure) -> [PendingWork]

@@ -66,8 +66,10 @@ package struct DomainService: ControlService {
         try await items.fetch(node, progress: progress)
     }
 
-    package func evict(_ node: NodeID) async throws(Failure) -> EvictionReport {
-        try await items.evict(node)
+    package func evict(
+        _ node: NodeID, purpose: Purpose?
+    ) async throws(Failure) -> EvictionReport {
+        try await items.evict(node, purpose: purpose)
     }
 
     package func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> PinReport {

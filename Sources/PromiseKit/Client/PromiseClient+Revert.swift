@@ -7,7 +7,9 @@ extension PromiseClient {
     public func revert(_ paths: [[UInt8]]) async throws(PromiseError) -> RevertDocument {
         var sum = RevertDocument(reverted: 0, failures: [])
         for part in pieces(of: paths) {
-            let reply: RevertDocument = try await reply("POST", "items/revert", ItemsRequest(paths: part), deadline: .hours(24))
+            let request = ItemsRequest(paths: part, purpose: FileCoordinator.inheritedPurpose)
+            let reply: RevertDocument = try await reply(
+                "POST", "items/revert", request, deadline: .hours(24))
             sum.reverted += reply.reverted
             sum.failures += reply.failures
         }

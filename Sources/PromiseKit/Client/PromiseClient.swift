@@ -182,7 +182,8 @@ public final class PromiseClient: Sendable {
     public func evict(_ paths: [[UInt8]]) async throws(PromiseError) -> EvictionDocument {
         var sum = EvictionDocument(evicted: 0, bytesFreed: 0, kept: [], failures: [])
         for part in pieces(of: paths) {
-            let reply: EvictionDocument = try await reply("POST", "items/evict", ItemsRequest(paths: part), deadline: .hours(24))
+            let request = ItemsRequest(paths: part, purpose: FileCoordinator.inheritedPurpose)
+            let reply: EvictionDocument = try await reply("POST", "items/evict", request, deadline: .hours(24))
             sum.evicted += reply.evicted
             sum.bytesFreed += reply.bytesFreed
             sum.kept += reply.kept

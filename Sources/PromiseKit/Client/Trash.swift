@@ -23,7 +23,9 @@ public struct Trash: Sendable {
         let place = folder.map { "/" + PercentCoding.encode($0) }
         for part in client.pieces(of: paths) {
             let reply: RestoreDocument = try await client.reply(
-                "POST", "trash/restore", RestoreRequest(paths: part, to: place),
+                "POST", "trash/restore",
+                RestoreRequest(
+                    paths: part, to: place, purpose: FileCoordinator.inheritedPurpose),
                 deadline: .hours(24))
             sum.restored += reply.restored
             sum.places += reply.places

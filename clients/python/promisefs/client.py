@@ -241,7 +241,7 @@ class Domain(Coordination):
         return self._last("items/fetch", {"paths": [_wire(path) for path in paths]})
 
     def revert(self, paths):
-        return self._call("POST", "items/revert", {"paths": [_wire(path) for path in paths]})
+        return self._call("POST", "items/revert", self._held(paths))
 
     def share(self, path, until=None):
         """A link by which anybody reaches the item at the provider. `until`: a date, or a time as RFC 3339 has it."""
@@ -260,11 +260,18 @@ class Domain(Coordination):
 
     def restore(self, paths, to=None):
         """Brings back what was removed at these paths; `to`: into this folder, under a free name."""
-        body = {"paths": [_wire(path) for path in paths]}
+        body = self._held(paths)
         return self._call("POST", "trash/restore", body if to is None else body | {"to": _wire(to)})
 
     def evict(self, paths):
-        return self._call("POST", "items/evict", {"paths": [_wire(path) for path in paths]})
+        return self._call("POST", "items/evict", self._held(paths))
+
+    @staticmethod
+    def _held(paths):
+        """What waits for the claims of others, and for none of the command that this one is within."""
+        purpose = _inherited_purpose()
+        body = {"paths": [_wire(path) for path in paths]}
+        return body if purpose is None else body | {"purpose": purpose}
 
     def pin(self, paths, pin):
         """`pin`: pinned, online-only or automatic."""

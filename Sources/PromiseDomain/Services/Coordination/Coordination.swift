@@ -54,13 +54,13 @@ package struct Coordination: Sendable {
         return granted
     }
 
-    /// A claim of the daemon's own on one item.
-    func claim(node: NodeID, _ access: Access, timeout: Duration) async throws(Failure)
-        -> GrantedClaim
-    {
+    /// A claim of the daemon's own on one item, for somebody of this purpose.
+    func claim(
+        node: NodeID, _ access: Access, purpose: Purpose?, timeout: Duration
+    ) async throws(Failure) -> GrantedClaim {
         let position = try lastChange()
         let intent = Intent(node: node, folders: try folders(above: node), access: access)
-        let request = ClaimRequest(items: [], purpose: nil, process: 0, timeout: timeout)
+        let request = ClaimRequest(items: [], purpose: purpose, process: 0, timeout: timeout)
         return GrantedClaim(
             id: try await claim([intent], request, isOwn: true, from: position), nodes: [node])
     }

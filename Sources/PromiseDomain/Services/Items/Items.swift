@@ -1,5 +1,5 @@
 import PromiseContent
-import PromiseCoordination
+package import PromiseCoordination
 package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
@@ -130,12 +130,14 @@ package struct Items: Sendable {
 
     // MARK: Evicting and pinning
 
-    package func evict(_ id: NodeID) async throws(Failure) -> EvictionReport {
+    package func evict(
+        _ id: NodeID, purpose: Purpose? = nil
+    ) async throws(Failure) -> EvictionReport {
         var report = EvictionReport(evicted: 0, bytesFreed: 0, kept: [])
         let deadline = clock.uptime() + Coordination.evictionPatience
         for node in try await descendants(of: id, listing: false)
         where node.kind == .file && node.content != .absent {
-            switch try await evictInTurn(node.id, deadline) {
+            switch try await evictInTurn(node.id, purpose, deadline) {
             case .evicted(let bytes):
                 report.evicted += 1
                 report.bytesFreed += bytes
@@ -155,14 +157,15 @@ package struct Items: Sendable {
     }
 
     /// Waits for who reads or writes the item, and asks who shows it.
-    private func evictInTurn(_ id: NodeID, _ deadline: Duration) async throws(Failure)
-        -> SyncEngine.EvictionOutcome
-    {
+    private func evictInTurn(
+        _ id: NodeID, _ purpose: Purpose?, _ deadline: Duration
+    ) async throws(Failure) -> SyncEngine.EvictionOutcome {
         guard filesystem.coordinator.isActive else { return try engine.evict(id) }
         let claim: GrantedClaim
         do throws(Failure) {
             let patience = max(deadline - clock.uptime(), .zero)
-            claim = try await coordination.claim(node: id, .write(.forEvicting), timeout: patience)
+            claim = try await coordination.claim(
+                node: id, .write(.forEvicting), purpose: purpose, timeout: patience)
         } catch  where error.code == .timedOut {
             return .kept(.claimed)
         }

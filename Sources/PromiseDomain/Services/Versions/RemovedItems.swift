@@ -65,11 +65,11 @@ package struct RemovedItems: Sendable {
     }
 
     /// The newest that was removed at a path, a folder with what was removed with it; where nothing
-    /// was, all that was removed below it. To where it was, or into `folder` under a free name.
-    /// Throws `.notFound` when nothing is kept, `.conflict` when the name is taken.
-    package func restore(_ path: [FileName], into folder: [FileName]?) async throws(Failure)
-        -> RestorationReport
-    {
+    /// was, all that was removed below it. To `place`, which `freePlace` says. Throws `.notFound`
+    /// when nothing is kept, `.conflict` when the name is taken.
+    package func restore(
+        _ path: [FileName], to place: [FileName]
+    ) async throws(Failure) -> RestorationReport {
         try tree.demandWritable()
         let items = RemovedItems.chosen(of: try all(below: path), at: path)
         guard !items.isEmpty else {
@@ -77,7 +77,6 @@ package struct RemovedItems: Sendable {
                 .notFound,
                 "nothing that was removed there is kept: 'promisefs trash list' shows what is")
         }
-        let place = try await freePlace(for: path, in: folder)
         var report = RestorationReport()
         var isRoot = true
         for item in items {
@@ -118,9 +117,10 @@ package struct RemovedItems: Sendable {
 
     // MARK: Places
 
-    private func freePlace(for path: [FileName], in folder: [FileName]?) async throws(Failure)
-        -> [FileName]
-    {
+    /// Where what was removed at a path is to be: where it was, or in `folder` under a free name.
+    package func freePlace(
+        for path: [FileName], in folder: [FileName]?
+    ) async throws(Failure) -> [FileName] {
         guard let folder else { return path }
         let node = try await tree.node(at: folder)
         try await tree.list(node)
