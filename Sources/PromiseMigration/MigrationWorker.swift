@@ -109,7 +109,7 @@ struct MigrationWorker: Sendable {
             let answer = try await provider.enumerateItems(in: folder, page: page)
             items += answer.items
             page = answer.next
-            if let page { try turns.take(page, items: answer.items.count) }
+            if let page { try turns.take(page, first: answer.items.first?.identifier) }
         } while page != nil
         return items
     }

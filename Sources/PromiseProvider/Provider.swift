@@ -181,7 +181,7 @@ extension Provider {
         var page = try await enumerateItems(in: folder, page: nil)
         var turns = PageTurns()
         while let next = page.next {
-            try turns.take(next, items: page.items.count)
+            try turns.take(next, first: page.items.first?.identifier)
             await handOn(page.items)
             page = try await enumerateItems(in: folder, page: next)
         }
@@ -189,18 +189,26 @@ extension Provider {
     }
 }
 
-/// Ends a listing that does not end by itself: a page that was there before, or more and more without anything on them.
+/// Ends a listing that does not end by itself: a page that was there before, or more and more without anything on them,
+/// or that begin as one before.
 package struct PageTurns: Sendable {
-    private static let emptyPagesMax = 1000
+    private static let idlePagesMax = 1000
     private var seen: Set<PageToken> = []
-    private var emptyCount = 0
+    /// Of what pages began with: a number of it.
+    private var beginnings: Set<Int> = []
+    private var idleCount = 0
 
     package init() {}
 
-    package mutating func take(_ next: PageToken, items: Int) throws(ProviderError) {
-        emptyCount = items == 0 ? emptyCount + 1 : 0
-        guard seen.insert(next).inserted, emptyCount <= PageTurns.emptyPagesMax else {
-            throw ProviderError(.retry, "the listing does not end: the storage names the same page again, or empty ones only")
+    /// `first`: what the page begins with that names the next one; nil: it is empty.
+    package mutating func take(
+        _ next: PageToken, first: (some Hashable)?
+    ) throws(ProviderError) {
+        let isNew = first.map { beginnings.insert($0.hashValue).inserted } ?? false
+        idleCount = isNew ? 0 : idleCount + 1
+        guard seen.insert(next).inserted, idleCount <= PageTurns.idlePagesMax else {
+            throw ProviderError(
+                .retry, "the listing does not end: the storage names the same pages again, or empty ones only")
         }
     }
 }

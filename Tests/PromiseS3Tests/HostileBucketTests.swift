@@ -5,6 +5,7 @@ import PromiseHTTP
 import PromiseProvider
 import PromiseS3
 import PromiseTestSupport
+import Synchronization
 import Testing
 
 /// What a server of buckets does that means harm, or is out of its mind: docs/SECURITY.md names each.
@@ -47,6 +48,24 @@ struct HostileBucketTests {
         try await withProvider({ _ in HostileBucketTests.page(HostileBucketTests.row("file", size: size)) }) { provider, _ in
             let found = await error { _ = try await provider.enumerateItems(in: root, page: nil) }
             #expect(found?.code == .permanent && found?.message.contains("'file'") == true)
+        }
+    }
+
+    /// Whether something is a folder is asked by what is in it: that look never ended.
+    @Test(.timeLimit(.minutes(2))) func pagesThatNeverEndEndALookIntoAFolder() async throws {
+        let count = Mutex(0)
+        try await withProvider({ request in
+            guard request.method == "GET" else { return reply("404 Not Found", [], "") }
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            return HostileBucketTests.page(
+                "",
+                "<IsTruncated>true</IsTruncated><NextContinuationToken>\(number)</NextContinuationToken>")
+        }) { provider, _ in
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.code == .retry && found?.message.contains("does not end") == true)
         }
     }
 

@@ -80,14 +80,15 @@ import Testing
     }
 }
 
-/// Names the same pages again and again, or new ones without anything on them.
+/// Names the same pages again and again, or new ones without anything on them, or with what was on others.
 private struct EndlessProvider: ForwardingProvider {
     let memory = MemoryProvider()
     let pageCount: Int
+    var items: [Item] = []
 
     func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         let number = page.flatMap { Int($0.rawValue) } ?? 0
-        return ItemPage(items: [], next: PageToken(rawValue: "\((number + 1) % pageCount)"))
+        return ItemPage(items: items, next: PageToken(rawValue: "\((number + 1) % pageCount)"))
     }
 }
 
@@ -95,6 +96,19 @@ struct EndlessListingTests {
     @Test(.timeLimit(.minutes(5)), arguments: [1, 2, 7, Int.max])
     func aListingThatDoesNotEndIsEnded(pageCount: Int) async throws {
         let provider = EndlessProvider(pageCount: pageCount)
+        let root = ItemReference(identifier: ItemIdentifier("root"), path: [])
+        await #expect { _ = try await provider.enumerateAllItems(in: root) { _ in } } throws: {
+            ($0 as? ProviderError)?.code == .retry
+        }
+    }
+
+    /// Each page had a name of its own, and the same item: it was listed for ever.
+    @Test(.timeLimit(.minutes(5))) func newPagesWithTheSameItemsAreEnded() async throws {
+        let item = Item(
+            identifier: ItemIdentifier("a"), parent: ItemIdentifier("root"), name: FileName("a")!,
+            kind: .file, size: 0, metadata: MemoryProvider.metadata(0o644),
+            version: ContentVersion("1"))
+        let provider = EndlessProvider(pageCount: Int.max, items: [item])
         let root = ItemReference(identifier: ItemIdentifier("root"), path: [])
         await #expect { _ = try await provider.enumerateAllItems(in: root) { _ in } } throws: {
             ($0 as? ProviderError)?.code == .retry

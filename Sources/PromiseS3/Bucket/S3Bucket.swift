@@ -196,10 +196,11 @@ final class S3Bucket: Sendable {
     {
         var result: [S3Listing.Object] = []
         var next: S3Listing.Next?
+        var turns = PageTurns()
         repeat {
             let page = try await list(prefix, delimiter: false, max: count, from: next, what)
             result += page.objects
-            next = page.next
+            next = try page.turn(&turns)
         } while result.count < count && next != nil
         return result
     }
@@ -218,10 +219,11 @@ final class S3Bucket: Sendable {
         _ prefix: [UInt8], _ what: String, _ body: (S3Listing.Object) -> Void
     ) async throws(ProviderError) {
         var next: S3Listing.Next?
+        var turns = PageTurns()
         repeat {
             let page = try await list(prefix, delimiter: false, from: next, what)
             page.objects.forEach(body)
-            next = page.next
+            next = try page.turn(&turns)
         } while next != nil
     }
 

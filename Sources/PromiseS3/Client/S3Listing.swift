@@ -43,6 +43,13 @@ package struct S3Listing: Sendable {
         throw ProviderError(.retry, "\(what): the listing does not end, as the server names the same page again")
     }
 
+    /// Where the next page begins. Throws `.retry` where pages come and come without anything new.
+    func turn(_ turns: inout PageTurns) throws(ProviderError) -> Next? {
+        guard let next else { return nil }
+        try turns.take(PageToken(rawValue: next.text), first: objects.first?.key)
+        return next
+    }
+
     /// Nil when the answer is cut off or something else. Blocking.
     package static func parse(_ data: Data) -> S3Listing? {
         // Keys come encoded, but what was asked for may be said back as it is, and no XML has control characters (Ceph RGW).

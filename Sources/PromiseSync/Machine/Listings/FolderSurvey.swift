@@ -133,7 +133,7 @@ package struct FolderSurvey: Sendable {
             var items = page.items
             var turns = PageTurns()
             while let next = page.next, items.count <= countMax {
-                try turns.take(next, items: page.items.count)
+                try turns.take(next, first: page.items.first?.identifier)
                 page = try await provider.enumerateItems(in: folder, page: next)
                 items += page.items
             }
