@@ -34,15 +34,18 @@ package struct ReplacedNode: Sendable {
     package var name: EntryID?
     /// The folder of that name, as it was.
     package var parent: NodeID?
-    /// It is at another place than its presenters were told last.
-    package var hasMoved: Bool
+    /// Where it came back to, from a backup's name: the folders above. Then claims stay with the file, as others may have
+    /// claims on what is at the place.
+    package var newFolders: [NodeID]?
 
-    package init(_ old: NodeID, by new: NodeID, name: EntryID? = nil, parent: NodeID? = nil, hasMoved: Bool = false) {
+    package init(
+        _ old: NodeID, by new: NodeID, name: EntryID? = nil, parent: NodeID? = nil, newFolders: [NodeID]? = nil
+    ) {
         self.old = old
         self.new = new
         self.name = name
         self.parent = parent
-        self.hasMoved = hasMoved
+        self.newFolders = newFolders
     }
 
     func isOf(_ name: EntryID?) -> Bool { self.name == nil || name == nil || self.name == name }
@@ -97,13 +100,14 @@ extension ClaimTable {
     /// Items are other nodes now: a document that was saved by renaming a new file over it, two that exchanged their contents.
     /// Claims and presenters stay with the document, and its presenters are told.
     package mutating func replaced(_ replaced: [ReplacedNode], now: Duration = .zero) {
-        for id in Set(replaced.flatMap { places[$0.old]?.claims ?? [] }) {
+        let taking = replaced.filter { $0.newFolders == nil }
+        for id in Set(taking.flatMap { places[$0.old]?.claims ?? [] }) {
             guard var claim = claims[id] else { continue }
             leave(id, claim)
             let several = claim.severalNames
             for index in claim.intents.indices {
                 let intent = claim.intents[index]
-                guard let by = replaced.first(where: { $0.old == intent.node }) else { continue }
+                guard let by = taking.first(where: { $0.old == intent.node }) else { continue }
                 if let parent = by.parent, several.contains(intent.node), intent.folders.first != parent { continue }
                 claim.intents[index].node = by.new
             }

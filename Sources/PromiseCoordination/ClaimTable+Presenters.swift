@@ -83,13 +83,17 @@ extension ClaimTable {
             followed.append((id, by))
         }
         for (id, by) in followed.sorted(by: { $0.id < $1.id }) {
-            change(by.old) { $0.presenters.removeAll { $0 == id } }
-            presenters[id]?.node = by.new
+            guard var presenter = presenters[id] else { continue }
+            leave(id, presenter)
+            presenter.node = by.new
+            presenter.folders = by.newFolders ?? presenter.folders
             places[by.new, default: Place()].presenters.append(id)
+            for folder in presenter.folders { places[folder, default: Place()].presentersBelow.append(id) }
+            presenters[id] = presenter
         }
         for (id, by) in followed.sorted(by: { $0.id < $1.id }) {
             if isTold(id, writers: writers(at: [by.new])) {
-                if by.hasMoved { actions.append(.tell(id, .didMove)) }
+                if by.newFolders != nil { actions.append(.tell(id, .didMove)) }
                 actions.append(.tell(id, .didChange))
             }
         }

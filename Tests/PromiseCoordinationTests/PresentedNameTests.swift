@@ -49,10 +49,14 @@ import Testing
     /// It was shown as the backup, and had gone with that.
     @Test func whoShowsADocumentThatComesBackFromItsBackupIsToldWhere() {
         var table = ClaimTable(answerLimit: .seconds(5))
-        let presenter = table.addPresenter(of: NodeID(4), named: EntryID(1), in: folders)
-        table.replaced([ReplacedNode(NodeID(4), by: NodeID(5), name: EntryID(1), hasMoved: true)])
-        #expect(table.takeActions() == [.tell(presenter, .didMove), .tell(presenter, .didChange)])
-        #expect(table.presentedNodes == [NodeID(5)])
+        let mine = Purpose(rawValue: "a")
+        let presenter = table.addPresenter(of: NodeID(4), named: EntryID(1), in: folders, purpose: mine)
+        let claim = table.claim([Intent(node: NodeID(4), folders: folders, access: .write([]))], purpose: mine)
+        table.replaced([ReplacedNode(NodeID(4), by: NodeID(5), name: EntryID(1), newFolders: [NodeID(3), .root])])
+        #expect(table.takeActions() == [.granted(claim), .tell(presenter, .didMove), .tell(presenter, .didChange)])
+        #expect(table.presentedNodes == [NodeID(5)] && table.nodes(of: claim) == [NodeID(4)])
+        table.happened(.moved, to: NodeID(3), in: [.root])
+        #expect(table.takeActions() == [.tell(presenter, .didMove)])
     }
 
     /// The name that had gone was not said: who shows a folder could not know which one it was.

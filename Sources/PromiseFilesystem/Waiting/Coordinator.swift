@@ -297,7 +297,7 @@ package final class Coordinator: Sendable {
     package func replaced(_ replaced: [ReplacedNode], by change: Int64) {
         let now = clock.uptime()
         let nodes = Dictionary(replaced.map { ($0.old, $0.new) }) { $1 }
-        let moved = Set(replaced.filter(\.hasMoved).map(\.new))
+        let moved = Set(replaced.filter { $0.newFolders != nil }.map(\.new))
         self.change { state in
             state.table.replaced(replaced, now: now)
             if state.replacements.count == Coordinator.replacementCountMax { state.replacements.removeFirst() }

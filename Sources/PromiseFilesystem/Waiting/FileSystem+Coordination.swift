@@ -97,23 +97,19 @@ extension FileSystem {
         for old in before {
             let entry = try? index.read { transaction throws(Failure) in try transaction.entry(old.id) }
             guard let entry else { continue }
-            let hasMoved = old.parent != entry.parent || old.name != entry.name
+            let place = OldPlace(parent: old.parent, name: old.name)
+            let hasMoved = place != OldPlace(parent: entry.parent, name: entry.name)
+            let name = try? index.read { transaction throws(Failure) in try MovedName(entry, transaction) }
             if old.node != entry.node {
                 replaced.append(
-                    ReplacedNode(old.node, by: entry.node, name: old.id, parent: old.parent, hasMoved: hasMoved))
+                    ReplacedNode(
+                        old.node, by: entry.node, name: old.id, parent: old.parent,
+                        newFolders: hasMoved ? name?.folders : nil))
+            } else if let name {
+                coordinator.moved(name, from: place, at: .vacancy(entry.name, in: entry.parent))
             }
-            guard hasMoved || old.node == entry.node else { continue }
-            followMove(of: entry, as: old.node, from: OldPlace(parent: old.parent, name: old.name))
         }
         if !replaced.isEmpty { coordinator.replaced(replaced, by: index.newestChange) }
-    }
-
-    /// `node`: the one that claims and presenters are at.
-    private func followMove(of entry: Entry, as node: NodeID, from place: OldPlace) {
-        let name = try? index.read { transaction throws(Failure) in try MovedName(entry, transaction) }
-        guard var name else { return }
-        name.node = node
-        coordinator.moved(name, from: place, at: .vacancy(entry.name, in: entry.parent))
     }
 
     /// Whether somebody has the item, or something below it, open for writing.
