@@ -11,9 +11,6 @@ static inline int attributes_exchange(const char *one, const char *other) {
   return (int)syscall(__NR_renameat2, current_folder, one, current_folder, other, exchange);
 }
 
-// The kernel gives the file system what programs have written to it: syncfs(2), which that module does not export either.
-static inline int attributes_flush(int file) { return (int)syscall(__NR_syncfs, file); }
-
 // The kernel asks a file system like ours anew what it knows of a file, whatever it remembers: statx(2) with
 // AT_STATX_FORCE_SYNC and AT_SYMLINK_NOFOLLOW. What stat(2) says next is that.
 static inline int attributes_refresh(const char *path) {

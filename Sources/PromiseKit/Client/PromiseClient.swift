@@ -210,10 +210,7 @@ public final class PromiseClient: Sendable {
     ) async throws(PromiseError) -> SyncDocument {
         let request = SyncRequest(
             path: path.map { "/" + PercentCoding.encode($0) }, wait: wait, timeoutSeconds: timeout?.inSeconds)
-        if wait {
-            await WrittenPages.flush(to: self)
-            return try await events("sync", request) { _ in }
-        }
+        if wait { return try await events("sync", request) { _ in } }
         return try await reply("POST", "sync", request, deadline: .hours(1))
     }
 
@@ -226,7 +223,6 @@ public final class PromiseClient: Sendable {
         -> UnmountDocument
     {
         let request = UnmountRequest(wait: wait, timeoutSeconds: timeout?.inSeconds, lazy: lazy)
-        if wait { await WrittenPages.flush(to: self) }
         return try await reply("POST", "unmount", request, deadline: wait ? .hours(24 * 365) : .minutes(5))
     }
 

@@ -7,7 +7,6 @@ import time
 import urllib.parse
 
 from .coordination import Coordination, _inherited_purpose
-from .pages import _flush_pages
 from .wire import PromiseError, _Connection, _wire
 
 
@@ -279,8 +278,6 @@ class Domain(Coordination):
 
     def sync(self, path=None, wait=False, timeout=None):
         body = {"wait": wait}
-        if wait:
-            _flush_pages(urllib.parse.unquote_to_bytes(self.status()["mountPointBytes"]))
         if path is not None:
             body["path"] = _wire(path)
         if timeout is not None:

@@ -13,6 +13,8 @@ package struct Work: Sendable {
     private var engine: SyncEngine { items.tree.engine }
 
     private static let shownMax = 10_000
+    /// For what the kernel has of files that are written to.
+    private static let pagesPatience = Duration.seconds(10)
 
     /// Work the provider has not seen, and downloads running; of everything below a node when
     /// given.
@@ -150,6 +152,9 @@ package struct Work: Sendable {
     package func synchronize(below scope: NodeID?, wait: Bool, timeout: Duration?)
         async throws(Failure)
     {
+        if wait, items.tree.filesystem.takeWrittenPages() {
+            await items.tree.filesystem.waitUntilKernelIsTold(within: Work.pagesPatience)
+        }
         var below: (() throws(Failure) -> WorkBelow)?
         if let scope { below = { () throws(Failure) in WorkBelow(try self.pending(below: scope)) } }
         do throws(Failure) {
