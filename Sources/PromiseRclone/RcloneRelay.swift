@@ -81,7 +81,10 @@ final class RcloneRelay: ServerRelay {
 
     // MARK: Asking the storage
 
-    private struct Entry: Decodable, Sendable {}
+    private struct Entry: Decodable, Sendable {
+        var name: String?
+        enum CodingKeys: String, CodingKey { case name = "Name" }
+    }
     private struct Listing: Decodable, Sendable { var list: [Entry] }
     private struct Status: Decodable, Sendable { var item: Entry? }
     private struct About: Decodable, Sendable {
@@ -107,9 +110,22 @@ final class RcloneRelay: ServerRelay {
         let place = RcloneRelay.place(path)
         guard !place.isEmpty else { return }
         let answer = try await ask("operations/stat", ["fs": location.text, "remote": place])
-        guard let status = answer.flatMap({ try? JSONDecoder().decode(Status.self, from: $0) }), status.item == nil else {
-            throw ProviderError(.retry, "rclone did not find '\(place)', which is there\(words)")
+        if let status = answer.flatMap({ try? JSONDecoder().decode(Status.self, from: $0) }) {
+            if status.item == nil { return }
+            if try await !isListed(place) { return }
         }
+        throw ProviderError(.retry, "rclone did not find '\(place)', which is there\(words)")
+    }
+
+    /// A remote may find by one name what it has under another one, which differs in case only.
+    private func isListed(_ place: String) async throws(ProviderError) -> Bool {
+        let parts = place.split(separator: "/")
+        let folder = parts.dropLast().joined(separator: "/")
+        let question = ["fs": location.text, "remote": folder]
+        guard let name = parts.last, let answer = try await ask("operations/list", question),
+            let listing = try? JSONDecoder().decode(Listing.self, from: answer)
+        else { return true }
+        return listing.list.contains { $0.name?.utf8.elementsEqual(name.utf8) == true }
     }
 
     /// The same of a folder that holds nothing.

@@ -138,6 +138,8 @@ extension MountSuites {
                         mv "$M/readme" "$M/ReadMe"; "$P" sync "$M" --wait
                         [ "$(ls "$C/the cloud" | paste -sd' ')" = "ReadMe other" ]
                         [ "$(cat "$C/the cloud/readme" "$C/the cloud/other" | paste -sd' ')" = "theirs mine" ]
+                        mv "$C/the cloud/ReadMe" "$C/the cloud/README"
+                        within 30 '[ "$(ls "$M" | paste -sd" ")" = "README other" ]'
                         "$P" unmount "$M"
                         """)
                 }
