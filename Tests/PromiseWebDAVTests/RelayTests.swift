@@ -36,7 +36,7 @@ struct RelayTests {
         "lockMakesFile": false, "moveNeedsSourceLock": false, "putsOnlyNew": false, "hasRanges": true, "hasQuota": false,
         "tellsNews": false, "isGuess": false, "brokeOff": false, "partWriting": "nothing", "deletesOnlyMatching": false,
         "locksEndWithItem": true, "putTellsTag": false, "escapes": 0, "deletesOnlyTagged": false,
-        "overwritesTwins": false}
+        "overwritesTwins": false, "foldsNames": false}
         """
 
     private static func server() -> ScriptedServer {

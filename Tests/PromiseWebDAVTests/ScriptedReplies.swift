@@ -46,7 +46,7 @@ func provider(
         "honoursOverwrite", "honoursConditionsOnPut", "deletesOnlyMatching", "putsOnlyNew", "hasRanges", "hasQuota",
         "tellsNews", "isGuess", "brokeOff", "takesTimes", "takesChecksums", "putTellsTag",
         "tellsNumbers", "movesOnlyOverMatching", "joinsOverMatching", "locksEndWithItem",
-        "deletesOnlyTagged", "movesOnlyTagged", "overwritesTwins",
+        "deletesOnlyTagged", "movesOnlyTagged", "overwritesTwins", "foldsNames",
     ]
     // What nearly every server does.
     let usual = ["listsTags": true, "keepsEscapes": !traits.contains("keepsNoEscapes")]

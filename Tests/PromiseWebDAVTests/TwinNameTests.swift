@@ -55,7 +55,7 @@ struct TwinNameTests {
         let server = ScriptedServer { fake.answer($0) }
         defer { server.stop() }
         try await body(
-            try await provider(server, remembering: ["putIsWhole", "putsOnlyNew", "moveKeepsTag", "honoursOverwrite"]))
+            try await provider(server, remembering: ["putIsWhole", "putsOnlyNew", "moveKeepsTag", "honoursOverwrite", "foldsNames"]))
     }
 
     private func create(

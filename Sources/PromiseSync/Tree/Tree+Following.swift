@@ -99,7 +99,7 @@ enum Tree {
         case .replaceContent(let item):
             try replaceContent(of: entry, with: item, &turn, transaction)
         case .updateMetadata(let item):
-            try updateMetadata(of: entry, from: item, &turn, transaction)
+            try MetadataOfOthers.take(item, entry, &turn, transaction)
         case .takeTime(let item):
             if try !FolderTimes.take(item, entry, &turn, transaction) { return .done }
         case .detach:

@@ -275,24 +275,6 @@ extension Tree {
         return false
     }
 
-    static func updateMetadata(
-        of entry: Entry, from item: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
-    ) throws(Failure) {
-        guard var node = try transaction.node(entry.node) else { return }
-        let editedAt = node.modificationTime
-        let isEdited =
-            try transaction.synced(item.identifier).map { $0.edits != node.edits } ?? false
-        node.take(item.metadata)
-        // The time of an edit made here is the edit's.
-        if isEdited { node.modificationTime = editedAt }
-        node.changeTime = turn.now.time
-        try transaction.update(node)
-        try OtherNames.remind(besides: entry, turn, transaction)
-        try turn.agree(on: item, edits: nil, transaction)
-        try transaction.record(.modified, node: node.id, parent: entry.parent, name: entry.name)
-        turn.notices.noteModified(node.id, content: false)
-    }
-
     /// Deleted there, edited here: it goes on as a new item.
     static func detach(
         _ entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction

@@ -1,0 +1,34 @@
+import PromiseCore
+import PromiseIndex
+
+/// Rights and times that others gave to an item.
+enum MetadataOfOthers {
+    static func take(
+        _ item: Item, _ entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard var node = try transaction.node(entry.node) else { return }
+        let editedAt = node.modificationTime
+        let isEdited =
+            try transaction.synced(item.identifier).map { $0.edits != node.edits } ?? false
+        node.take(item.metadata)
+        // The time of an edit made here is the edit's.
+        if isEdited { node.modificationTime = editedAt }
+        node.changeTime = turn.now.time
+        try transaction.update(node)
+        try remindOfOtherNames(than: entry, turn, transaction)
+        try turn.agree(on: item, edits: nil, transaction)
+        try transaction.record(.modified, node: node.id, parent: entry.parent, name: entry.name)
+        turn.notices.noteModified(node.id, content: false)
+    }
+
+    /// Each name of a node is an item of its own at the provider, which knows nothing of links: what the node took from
+    /// one of them is an edit of the others.
+    private static func remindOfOtherNames(
+        than entry: Entry, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        for other in try transaction.entries(of: entry.node)
+        where other.id != entry.id && !other.isExcluded {
+            try turn.remind(.entry(other.id), transaction)
+        }
+    }
+}
