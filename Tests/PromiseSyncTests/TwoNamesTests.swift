@@ -13,6 +13,7 @@ import Testing
     ) async throws {
         let fixture = try EngineFixture()
         try await fixture.run {
+            try await fixture.list()
             try fixture.create("a", "text")
             try fixture.link("a", to: "b")
             #expect(await fixture.eventually { await fixture.provider.names() == ["a=text", "b=text"] })
@@ -34,6 +35,7 @@ import Testing
     @Test func aLinkThatOthersLedElsewhereLeavesItsSecondName() async throws {
         let fixture = try EngineFixture()
         try await fixture.run {
+            try await fixture.list()
             try fixture.createLink("a", target: "here")
             try fixture.link("a", to: "b")
             #expect(await fixture.eventually { await fixture.provider.names() == ["a=", "b="] })
