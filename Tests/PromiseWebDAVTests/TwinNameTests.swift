@@ -54,8 +54,8 @@ struct TwinNameTests {
         let fake = Server(answersAsAsked: answersAsAsked)
         let server = ScriptedServer { fake.answer($0) }
         defer { server.stop() }
-        try await body(
-            try await provider(server, remembering: ["putIsWhole", "putsOnlyNew", "moveKeepsTag", "honoursOverwrite", "foldsNames"]))
+        let traits: Set = ["putIsWhole", "putsOnlyNew", "moveKeepsTag", "honoursOverwrite", "foldsNames"]
+        try await body(try await provider(server, remembering: traits))
     }
 
     private func create(

@@ -152,7 +152,7 @@ package struct Work: Sendable {
     package func synchronize(below scope: NodeID?, wait: Bool, timeout: Duration?)
         async throws(Failure)
     {
-        if wait, items.tree.filesystem.takeWrittenPages() {
+        if wait, WrittenPages(of: items.tree.filesystem).take() {
             await items.tree.filesystem.waitUntilKernelIsTold(within: Work.pagesPatience)
         }
         var below: (() throws(Failure) -> WorkBelow)?
