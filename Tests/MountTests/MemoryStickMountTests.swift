@@ -68,7 +68,7 @@ extension MountSuites {
             try await one.shell("[ \"$(stat -c %a \"$M/a:b?\")\" = 600 ]")
             try await expectTheSame(one, other)
             try await other.shell(
-                "mv \"$M/source/TemporaryEntry.swift\" \"$M/sub|dir\"; echo new > \"$M/source/FolderPath.swift\"")
+                "mv \"$M/source/TemporaryFiles.swift\" \"$M/sub|dir\"; echo new > \"$M/source/FolderPath.swift\"")
             try await other.synchronize()
             try await expectTheSame(other, one)
             try await other.shell("[ $(ls '\(stick)/cloud/.promisefs/uploads' | wc -l) = 0 ]")

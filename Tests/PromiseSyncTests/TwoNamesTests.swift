@@ -1,3 +1,4 @@
+import PromiseContent
 import PromiseCore
 import PromiseIndex
 import PromiseSync
@@ -28,6 +29,37 @@ import Testing
             #expect(isTold)
             #expect(try await fixture.eventually { try fixture.isQuiet() })
             #expect(try fixture.entry("a")?.node == fixture.entry("b")?.node)
+        }
+    }
+
+    /// Of a file of which a part was here; the other name was not sent yet, and others had one like it. Both names
+    /// read as zeros then, where the rest could be fetched still.
+    @Test func aConflictOfOneNameLeavesTheContentOfTheOther() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "some text")
+        try await fixture.run {
+            var node = try await fixture.listed("a")
+            let file = try fixture.content.create(node.id, node.generation)
+            let bytes = Array("some".utf8)
+            try bytes.withUnsafeBytes {
+                try writeFully(file.number, $0, at: 0, label: "test.write")
+            }
+            node.content = .partial
+            try fixture.index.write { [node] transaction throws(Failure) in
+                try transaction.update(node)
+                try transaction.setRanges(of: node.id, to: ByteRangeSet([ByteRange(0, 4)]))
+            }
+            await fixture.provider.put("b", "of others")
+            try fixture.link("a", to: "b")
+            let isSent = await fixture.eventually {
+                let names = await fixture.provider.names()
+                return names.count == 3 && names.filter { $0.hasSuffix("=some text") }.count == 2
+            }
+            let names = await fixture.provider.names()
+            #expect(isSent, "\(names)")
+            #expect(try await fixture.eventually { try fixture.isQuiet() })
+            try await fixture.hydrate(node.id)
+            #expect(try fixture.text("a") == "some text")
         }
     }
 

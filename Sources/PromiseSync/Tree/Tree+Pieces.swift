@@ -10,14 +10,27 @@ package import PromiseSystem
 
 extension Tree {
     /// The entry stands for no item any more. Nothing happens when its content does not depend on
-    /// the provider.
+    /// the provider, or is still there under another name.
     static func keepPieces(
         of entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
+        if try hasItem(entry.node, besides: entry, transaction) { return }
         guard try makeSparse(entry.node, &turn, transaction) else { return }
         if entry.conflictsWith == nil {
             try moveAside(entry, conflictsWith: nil, &turn, transaction)
         }
+    }
+
+    /// Another name of the node is an item with the very content that the node is of.
+    private static func hasItem(
+        _ id: NodeID, besides entry: Entry, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let version = try transaction.node(id)?.version else { return false }
+        for other in try transaction.entries(of: id) where other.id != entry.id {
+            guard let identifier = other.identifier else { continue }
+            if try transaction.synced(identifier)?.item.version == version { return true }
+        }
+        return false
     }
 
     /// Partial content becomes whole, with holes. False when it is not partial.
