@@ -86,16 +86,14 @@ extension ServerProbe {
         let first = place("-twin-\u{E9}")
         let others = [place("-TWIN-\u{E9}"), place("-twin-e\u{301}")]
         guard try await put("one", first).isSuccess else { return }
-        for other in others where try await content(other) == "one" {
-            traits.foldsNames = true
-            let source = try await provider.uploads.place()
-            _ = try await put("two", source)
-            let move: HTTPHeaders = ["Destination": location.url(other), "Overwrite": "F"]
-            let isMoved = try await exchange(.MOVE, source, move).isSuccess
-            if isMoved, try await content(first) != "one" { traits.overwritesTwins = true }
-            for path in [source, other] { _ = try await exchange(.DELETE, path) }
-            _ = try await put("one", first)
-        }
+        for other in others where try await content(other) == "one" { traits.foldsNames = true }
+        // rclone finds nothing under the other name, and goes over what is there all the same.
+        let source = try await provider.uploads.place()
+        _ = try await put("two", source)
+        let move: HTTPHeaders = ["Destination": location.url(others[0]), "Overwrite": "F"]
+        let isMoved = try await exchange(.MOVE, source, move).isSuccess
+        if isMoved, try await content(first) != "one" { traits.overwritesTwins = true }
+        for path in [source, others[0]] { _ = try await exchange(.DELETE, path) }
         _ = try await exchange(.DELETE, first)
     }
 }
