@@ -181,6 +181,12 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A folder that was moved at the store into one that has taken its place came with that one, and stopped everything.
+    @Test(.timeLimit(.minutes(2))) func whatMovesIntoWhatTookItsPlaceIsFollowed() async throws {
+        let run = try await simulate(["--large-files", "--strangers", "--swarm", "--seed", "420014561"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// Fetches that break off, reads and writes of parts, and what others replace before all of it has come.
     @Test(.timeLimit(.minutes(10))) func filesThatComeInPiecesLoseNothing() async throws {
         let run = try await simulate(

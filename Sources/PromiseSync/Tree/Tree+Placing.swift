@@ -51,6 +51,9 @@ extension Tree {
                 return try follow(item.identifier, depth: depth + 1, &turn, transaction)
             }
             guard try clear(taken, for: item, depth: depth, &turn, transaction) else { return false }
+            // What had the name may have gone into this very item, which came first then.
+            if try transaction.entry(for: item.identifier) != nil { return true }
+            if try transaction.entry(in: folder, named: item.name) != nil { return false }
         }
         try transaction.deletePending(.deletion(item.identifier))
         let entry = try insertPlaceholder(item, in: folder, &turn, transaction)
@@ -222,6 +225,9 @@ extension Tree {
         }
         if let taken = try transaction.entry(in: folder, named: item.name), taken.id != entry.id {
             guard try clear(taken, for: item, depth: depth, &turn, transaction) else { return false }
+            if let other = try transaction.entry(in: folder, named: item.name), other.id != entry.id {
+                return false
+            }
         }
         var moved = entry
         moved.parent = folder
