@@ -14,23 +14,11 @@ extension Tree {
     static func keepPieces(
         of entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        if try hasItem(entry.node, besides: entry, transaction) { return }
+        if try transaction.hasItem(entry.node, besides: entry) { return }
         guard try makeSparse(entry.node, &turn, transaction) else { return }
         if entry.conflictsWith == nil {
             try moveAside(entry, conflictsWith: nil, &turn, transaction)
         }
-    }
-
-    /// Another name of the node is an item with the very content that the node is of.
-    private static func hasItem(
-        _ id: NodeID, besides entry: Entry, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Bool {
-        guard let version = try transaction.node(id)?.version else { return false }
-        for other in try transaction.entries(of: id) where other.id != entry.id {
-            guard let identifier = other.identifier else { continue }
-            if try transaction.synced(identifier)?.item.version == version { return true }
-        }
-        return false
     }
 
     /// Partial content becomes whole, with holes. False when it is not partial.
@@ -56,6 +44,16 @@ extension Tree {
 }
 
 extension Transaction {
+    /// Another name of the node is an item with the very content that the node is of.
+    fileprivate func hasItem(_ id: NodeID, besides entry: Entry) throws(Failure) -> Bool {
+        guard let version = try node(id)?.version else { return false }
+        for other in try entries(of: id) where other.id != entry.id {
+            guard let identifier = other.identifier else { continue }
+            if try synced(identifier)?.item.version == version { return true }
+        }
+        return false
+    }
+
     /// What is here of partial content becomes all of it, with holes that read as zeros; nil when
     /// it is not partial.
     package func makeSparse(_ id: NodeID, in content: ContentStore) throws(Failure) -> FileStatus? {
