@@ -131,7 +131,10 @@ struct Succession {
 
     /// Claims and presenters follow a document that is this node now, before whoever has made it goes on.
     func follow(to node: NodeID) {
-        if let former = tree.leftNames.takeFormer(of: node) { tree.follow([former]) }
+        guard let former = tree.leftNames.takeFormer(of: node) else { return }
+        // The change that it was noted in may have been undone, and the node's number given to another.
+        let document = try? tree.index.read { transaction throws(Failure) in try transaction.entry(former.id) }
+        if document?.node == node { tree.follow([former]) }
     }
 
     /// The edits that are agreed on, or will be: what was sent, and has no answer, counts.
