@@ -187,6 +187,19 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A file that another machine had moved to a name that it once had here was taken for made by a late call, and removed: its
+    /// text went everywhere.
+    @Test(.timeLimit(.minutes(2))) func whatOthersMoveToAFormerNameIsNotTakenForMadeAndRemoved() async throws {
+        let run = try await simulate(["--swarm", "--seed", "400015770"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
+    /// A folder of others stood at the store where a file was here, and its names were put into the file.
+    @Test(.timeLimit(.minutes(2))) func nothingIsPutIntoAFile() async throws {
+        let run = try await simulate(["--large-files", "--strangers", "--swarm", "--seed", "440002590"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// Fetches that break off, reads and writes of parts, and what others replace before all of it has come.
     @Test(.timeLimit(.minutes(10))) func filesThatComeInPiecesLoseNothing() async throws {
         let run = try await simulate(

@@ -10,9 +10,9 @@ import Testing
 /// daemon was killed.
 @Suite(.timeLimit(.minutes(2))) struct LateCreationTests {
     private func withFolder(
-        _ body: (EngineFixture, LateProvider) async throws -> Void
+        atPlaces isByPlace: Bool = false, _ body: (EngineFixture, LateProvider) async throws -> Void
     ) async throws {
-        let provider = LateProvider(MemoryProvider())
+        let provider = isByPlace ? LateProvider(places: PlaceProvider()) : LateProvider(MemoryProvider())
         let fixture = try EngineFixture(provider.memory, mediator: provider)
         try await fixture.run {
             try await fixture.list()
@@ -45,14 +45,29 @@ import Testing
         }
     }
 
-    @Test func aFolderThatWasRenamedIsNotThereTwiceByALateCall() async throws {
-        try await withFolder { fixture, provider in
+    @Test(arguments: [false, true])
+    func aFolderThatWasRenamedIsNotThereTwiceByALateCall(atPlaces: Bool) async throws {
+        try await withFolder(atPlaces: atPlaces) { fixture, provider in
             try fixture.rename("made", to: "other")
             try await settle(fixture)
             try await provider.arrive()
             try await settle(fixture)
             #expect(await provider.memory.names() == ["other/"])
             #expect(try fixture.names() == ["other"])
+        }
+    }
+
+    /// At a store that knows items by their places it looks like what the late call would have made: it was
+    /// removed, and with it the only copy.
+    @Test func whatOthersMoveBackToItsFirstNameIsTheirs() async throws {
+        try await withFolder(atPlaces: true) { fixture, provider in
+            try fixture.rename("made", to: "other")
+            try await settle(fixture)
+            let moved = try #require(await provider.memory.item(at: [FileName("other")!]))
+            await provider.memory.move(moved.item.identifier, name: "made")
+            try await settle(fixture)
+            #expect(await provider.memory.names() == ["made/"])
+            #expect(try await fixture.eventually { try fixture.names() == ["made"] })
         }
     }
 
@@ -115,9 +130,12 @@ import Testing
 /// The first call that makes something gets no answer, and arrives later.
 private final class LateProvider: ForwardingProvider {
     let memory: MemoryProvider
+    let target: any Provider
     private let late = Mutex<(item: NewItem, folder: ItemReference)?>(nil)
 
-    init(_ memory: MemoryProvider) { self.memory = memory }
+    init(_ memory: MemoryProvider) { (self.memory, target) = (memory, memory) }
+
+    init(places: PlaceProvider) { (memory, target) = (places.memory, places) }
 
     var hasLate: Bool { late.withLock { $0 != nil } }
 
@@ -130,12 +148,12 @@ private final class LateProvider: ForwardingProvider {
             return true
         }
         if isFirst { throw ProviderError(.retry, "no answer came") }
-        return try await memory.create(item, in: folder, contents: contents)
+        return try await target.create(item, in: folder, contents: contents)
     }
 
     func arrive() async throws {
         let (item, folder) = try #require(late.withLock { $0 })
-        _ = try await memory.create(item, in: folder, contents: nil)
+        _ = try await target.create(item, in: folder, contents: nil)
     }
 
     /// Others have put something into it before anybody looks.

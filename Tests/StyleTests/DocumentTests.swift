@@ -42,6 +42,14 @@ import Testing
         report(problems)
     }
 
+    /// Documents show them as they are typed: nobody has to name an interpreter.
+    @Test func everyScriptThatNamesItsInterpreterCanBeRun() {
+        let scripts = SourceTree.texts.filter { $0.lines.first?.hasPrefix("#!") ?? false }
+        #expect(!scripts.isEmpty)
+        report(scripts.map(\.path).filter { !FileManager.default.isExecutableFile(atPath: SourceTree.root + "/" + $0) }
+            .map { "\($0): it may not be executed" })
+    }
+
     /// They promise nothing, or say what is not promised.
     private static let sectionsWithoutPromise: Set = ["Tenets", "What differs from ext4", "Measured", "Limits"]
 

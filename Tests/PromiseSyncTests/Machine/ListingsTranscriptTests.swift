@@ -98,6 +98,20 @@ import Testing
             """)
     }
 
+    /// What others had made in its place at the provider was put into the file.
+    @Test func whatIsAFileHereIsNotListed() throws {
+        let fixture = try MachineFixture()
+        fixture.start(with: [MachineFixture.item("a")])
+        let file = NodeID(rawValue: 2)
+        fixture.machine.happen(
+            "one wants what is in a file", .listingWanted(file, isWhole: true, Waiter(number: 1)))
+        fixture.expect(
+            """
+            > one wants what is in a file
+            reply to 1: it is not a folder
+            """)
+    }
+
     @Test func nobodyWaitsForALineThatIsCut() throws {
         let fixture = try start()
         let machine = fixture.machine

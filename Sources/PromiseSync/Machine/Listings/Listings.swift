@@ -25,6 +25,9 @@ enum Listings {
         guard let node = try transaction.node(folder) else {
             return turn.act(.reply(waiter, .failure(Failure(.stale, "the folder is gone"))))
         }
+        guard node.kind == .folder else {
+            return turn.act(.reply(waiter, .failure(Failure(.notFolder, "it is not a folder"))))
+        }
         guard let identifier = try turn.identifier(of: folder, transaction), !node.isPopulated
         else {
             return turn.act(.reply(waiter, .success(())))
@@ -138,7 +141,8 @@ enum Listings {
         at identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let folder = try turn.node(for: identifier, transaction),
-            try transaction.node(folder)?.isPopulated == false, turn.memory.listings.running[folder] == nil
+            let node = try transaction.node(folder), node.kind == .folder, !node.isPopulated,
+            turn.memory.listings.running[folder] == nil
         else { return turn.listAgain(identifier, after: .zero) }
         try start(folder, identifier, isFirst: true, &turn, transaction)
     }
