@@ -24,6 +24,8 @@ package final class MigrationLog {
     package private(set) var items: [MigratedItem] = []
     /// Where something was to be made: whether it was, the new storage knows.
     private(set) var intended: Set<NewPlace> = []
+    /// The old storage may say already where the domain is.
+    package private(set) var isTold = false
 
     /// Opens or makes the log. What a power cut left at its end is not believed.
     package init(path: [UInt8]) throws(SystemError) {
@@ -70,6 +72,10 @@ package final class MigrationLog {
             intended.insert(place)
             return true
         }
+        if json["told"] != nil {
+            isTold = true
+            return true
+        }
         guard let item = MigratedItem(json) else { return false }
         items.append(item)
         return true
@@ -91,6 +97,14 @@ package final class MigrationLog {
 
     /// Before anything is made there.
     func intend(_ place: NewPlace) throws(SystemError) { try write([.map(["makes": place.json])]) }
+
+    /// Before the old storage is made to say where the domain is.
+    package func noteTold() throws(SystemError) {
+        if isTold { return }
+        try write([.map(["told": .bool(true)])])
+        try synchronize()
+        isTold = true
+    }
 
     package func synchronize() throws(SystemError) {
         try PromiseSystem.synchronize(file.number, dataOnly: true, label: "migration.log.sync")

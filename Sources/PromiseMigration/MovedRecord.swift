@@ -145,11 +145,13 @@ package struct MovedRecord: Hashable, Sendable {
         try await write(json.encoded, to: place, objects)
     }
 
-    /// A domain came back to where one had been.
+    /// A domain came back to where one had been, or stays there. The record itself goes first, so that it
+    /// never leads to pieces that are not there.
     package static func remove(
         from objects: any PrivateObjects
     ) async throws(ProviderError) {
-        for name in try await objects.list(.storage) where isOne(name) {
+        let pieces = try await objects.list(.storage).filter { isOne($0) && $0 != place }
+        for name in [place] + pieces {
             guard let found = try await objects.read(name) else { continue }
             try await objects.delete(name, base: found.version)
         }

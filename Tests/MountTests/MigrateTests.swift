@@ -152,6 +152,28 @@ extension MountSuites {
             }
         }
 
+        /// The daemon ended after the old storage had been made to say where the domain is, and before it was there: given up, the
+        /// storage went on saying so, and other machines followed.
+        @Test(.timeLimit(.minutes(2))) func aMigrationThatIsGivenUpSendsNoOtherMachineAway() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand(domain)
+                        + """
+                        echo one > "$M/one"; "$P" unmount --wait "$M"; mkdir "$T/new"; R="$C/.promisefs/storage"
+                        if PROMISEFS_FAULT=migration.forget:KILL migrate "folder:$T/new" > /dev/null 2>&1; then exit 1; fi
+                        [ -e "$R/moved.json" ]; [ -e "$R/moved-0.json" ]
+                        printf 'offline=true\n' > "$PROMISEFS_PROVIDER_FAULTS"
+                        s=0; migrate --abandon 2> "$T/err" || s=$?; [ "$s" = 4 ]; grep -q 'may say already' "$T/err"
+                        : > "$PROMISEFS_PROVIDER_FAULTS"; [ -s "$S/migration/log" ]
+                        migrate --abandon | grep -q 'one that has followed meanwhile'; [ -z "$(ls "$R" | grep moved || true)" ]
+                        migrate --abandon --json | grep -q '"wasBegun":false'
+                        mounted "folder:$C"; [ "$(cat "$M/one")" = one ]; "$P" unmount --wait "$M"; rm -r "$T/new"; mkdir "$T/new"
+                        if PROMISEFS_FAULT=migration.log.remove:KILL migrate "folder:$T/new" > /dev/null 2>&1; then exit 1; fi
+                        migrate --abandon | grep -q 'nothing to give up'; [ -e "$R/moved.json" ]; mounted "folder:$T/new"
+                        """)
+            }
+        }
+
         /// A file that an editor had saved meanwhile was in the way of itself, and of the two names of one file one was removed.
         @Test(.timeLimit(.minutes(2))) func whatChangesWhileAMigrationIsCutOffIsBroughtAsItIs() async throws {
             try await MountedDomain.with(Self.options) { domain in

@@ -43,7 +43,7 @@ package struct DomainMigration: Sendable {
     ]
     /// What was killed may take a moment to let go of it.
     private static let lockPatience = Duration.seconds(3)
-    private static let connectionPatience = Duration.seconds(60)
+    static let connectionPatience = Duration.seconds(60)
 
     package init(domain: String, stateFolder: [UInt8], provider: String) {
         self.domain = domain
@@ -83,6 +83,9 @@ package struct DomainMigration: Sendable {
                 from: from, to: new.name, isMoved: troubles.isEmpty, progress: progress,
                 itemCount: moved.items.count, limitations: new.limitations, troubles: troubles)
             if troubles.isEmpty {
+                try checked { () throws(Failure) in
+                    do throws(SystemError) { try log.noteTold() } catch { throw Failure(error) }
+                }
                 report.limitations += await tellOthers(moved, old, new)
                 try switchOver(moved, old, new)
             }
@@ -93,18 +96,9 @@ package struct DomainMigration: Sendable {
         }
     }
 
-    /// Gives up a migration that was begun; false when there is none. What the new storage has of it
-    /// stays there.
-    package func abandon() async throws(Domain.StartFailure) -> Bool {
-        let state = try await locked()
-        defer { withExtendedLifetime(state) {} }
-        let isBegun = (try? FileStatus.of(logPath, label: "migration.log.look")) != nil
-        removeWorkFolder()
-        return isBegun
-    }
 
     /// Looking makes no state folder.
-    private func locked() async throws(Domain.StartFailure) -> StateFolder {
+    func locked() async throws(Domain.StartFailure) -> StateFolder {
         guard (try? FileStatus.of(file("index.sqlite"), label: "migration.index")) != nil else {
             throw Domain.StartFailure("there is no domain '\(domain)'", exitStatus: 3)
         }
@@ -113,7 +107,7 @@ package struct DomainMigration: Sendable {
 
     // MARK: Before
 
-    private func knownProvider() throws(Domain.StartFailure) -> String {
+    func knownProvider() throws(Domain.StartFailure) -> String {
         let known: String?
         do throws(Failure) {
             known = try Index.reading(file("index.sqlite")) { transaction throws(Failure) in
@@ -129,7 +123,7 @@ package struct DomainMigration: Sendable {
         return known
     }
 
-    private func make(
+    func make(
         _ name: String, _ folder: [UInt8]?, _ login: Login?
     ) throws(Domain.StartFailure) -> any Provider {
         let logger = Logger(label: "promisefs")
@@ -288,7 +282,7 @@ package struct DomainMigration: Sendable {
             limitations: [], troubles: [])
     }
 
-    private static func status(of problem: ProviderError) -> Int32 {
+    static func status(of problem: ProviderError) -> Int32 {
         switch problem.code {
         case .offline, .retry, .retryAfter, .cancelled: 4
         case .authenticate, .refused: 5

@@ -4,6 +4,7 @@ import PromiseCore
 import PromiseDomain
 import PromiseKit
 import PromiseMigration
+import PromiseSystem
 import PromiseWire
 
 struct MigrateCommand: AsyncParsableCommand {
@@ -96,11 +97,15 @@ struct MigrateCommand: AsyncParsableCommand {
             if let given { return given }
             return try UnmountedDomains.place(of: wanted, in: nil).folder
         }
+        FaultInjection.arm(from: environment("PROMISEFS_FAULT"))
+        let logins = LoginVariables.takeBoth()
         guard let provider else {
-            let migration = DomainMigration(domain: domain, stateFolder: folder, provider: "")
+            var migration = DomainMigration(domain: domain, stateFolder: folder, provider: "")
+            migration.oldLogin = logins.old
+            migration.credentialsFile = BaseFolders.credentials()
+            migration.oldCertificate = oldCertificate?.text
             return try await giveUp(migration)
         }
-        let logins = LoginVariables.takeBoth()
         let level = try DaemonLog.level(environment("PROMISEFS_LOG") ?? "error")
         LoggingSystem.bootstrap { _ in DaemonLog(logLevel: level) }
         let name = try await Blocking.run { () throws(CommandFailure) in
@@ -130,22 +135,39 @@ struct MigrateCommand: AsyncParsableCommand {
 
     private struct AbandonedDocument: Encodable {
         var domain: String
-        /// False when no migration was begun.
+        /// False when no migration was begun, or the domain was moved.
         var wasBegun: Bool
+        /// The old storage said already that the domain is at the new one.
+        var wasTold: Bool
+        var isMoved: Bool
     }
 
     private func giveUp(_ migration: DomainMigration) async throws {
-        let wasBegun: Bool
+        let abandoned: DomainMigration.Abandonment
         do throws(Domain.StartFailure) {
-            wasBegun = try await migration.abandon()
+            abandoned = try await migration.abandon()
         } catch {
             throw CommandFailure(error.message, exitStatus: error.exitStatus)
         }
-        if output.json { return Output.json(AbandonedDocument(domain: domain, wasBegun: wasBegun)) }
-        Output.line(
-            wasBegun
-                ? "the migration of '\(domain)' is given up; what was brought stays there"
-                : "no migration of '\(domain)' was begun")
+        var document = AbandonedDocument(domain: domain, wasBegun: true, wasTold: false, isMoved: false)
+        let givenUp = "the migration of '\(domain)' is given up; what was brought stays there"
+        let sentence: String
+        switch abandoned {
+        case .nothing:
+            document.wasBegun = false
+            sentence = "no migration of '\(domain)' was begun"
+        case .begun: sentence = givenUp
+        case .told(let from, let to):
+            document.wasTold = true
+            sentence =
+                givenUp + "; '\(from)' had said to other machines that the domain is at '\(to)': "
+                + "one that has followed meanwhile is there"
+        case .moved(let to):
+            (document.wasBegun, document.isMoved) = (false, true)
+            sentence = "'\(domain)' is at '\(to)': there is nothing to give up"
+        }
+        if output.json { return Output.json(document) }
+        Output.line(sentence)
     }
 
     static func line(_ progress: Migration.Progress) -> String {
