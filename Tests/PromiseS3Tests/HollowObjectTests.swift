@@ -138,6 +138,31 @@ struct HollowObjectTests {
         }
     }
 
+    /// Three times the server said no, and then it was told as something that cannot be uploaded.
+    @Test(.timeLimit(.minutes(2)), arguments: [false, true])
+    func aPlaceThatAnotherMachineHasForAMomentIsWaitedFor(isMove: Bool) async throws {
+        try await withBucket { provider, bucket in
+            bucket.put("a", "new")
+            bucket.isNew(true)
+            bucket.put("left", "", ["x-amz-meta-promisefs-hollow: 1"])
+            async let removed: Void = {
+                try await Task.sleep(for: .milliseconds(900))
+                bucket.remove("left")
+            }()
+            if isMove {
+                let changes = ItemChanges(place: (parent: root, name: FileName("left")!))
+                _ = try await provider.modify(reference("a"), changes: changes, contents: nil, baseVersion: nil)
+            } else {
+                let metadata = Metadata(
+                    mode: 0o644, owner: 0, group: 0, modificationTime: Timestamp(seconds: 1, nanoseconds: 0))
+                let file = NewItem(name: FileName("left")!, kind: .file, metadata: metadata)
+                _ = try await provider.create(file, in: root, contents: try MemorySource(Array("new".utf8)))
+            }
+            try await removed
+            #expect(bucket.body("left") == "new")
+        }
+    }
+
     @Test func whatADeadDaemonHasLeftIsNothingAndMakesWay() async throws {
         try await withBucket { provider, bucket in
             bucket.put("left", "", ["x-amz-meta-promisefs-hollow: 1"])
@@ -163,11 +188,14 @@ final class Bucket: Sendable {
     private let hook = Mutex<@Sendable (ScriptedServer.Request) -> Void>({ _ in })
 
     private let hasBrokenDeletions = Mutex(false)
+    private let areNew = Mutex(false)
     /// Of copies and deletions, too.
     private let honoursConditions: Bool
 
     init(honoursConditions: Bool = false) { self.honoursConditions = honoursConditions }
 
+    /// Objects were made just now.
+    func isNew(_ isNew: Bool) { areNew.withLock { $0 = isNew } }
     func breakDeletions(_ isBroken: Bool) { hasBrokenDeletions.withLock { $0 = isBroken } }
     func before(_ body: @escaping @Sendable (ScriptedServer.Request) -> Void) { hook.withLock { $0 = body } }
     func body(_ key: String) -> String? { objects.withLock { $0[key]?.body } }
@@ -258,7 +286,12 @@ final class Bucket: Sendable {
     }
 
     private func headers(_ object: Object) -> [String] {
-        ["ETag: \(Bucket.tag(object.body))", "Last-Modified: Sun, 22 Nov 2026 02:13:18 GMT"] + object.metadata
+        var seconds = areNew.withLock { $0 } ? time(nil) : 1_795_313_598
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        var text = [CChar](repeating: 0, count: 64)
+        strftime(&text, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+        return ["ETag: \(Bucket.tag(object.body))", "Last-Modified: \(String(cString: text))"] + object.metadata
     }
 
     private func listing(_ query: String) -> String {

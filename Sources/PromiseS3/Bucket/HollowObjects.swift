@@ -49,6 +49,9 @@ extension S3Traits {
 
 /// The hollow objects of a bucket: put, found and removed again.
 struct HollowObjects: Sendable {
+    /// Two of their lives.
+    private static let lookCountMax = 35
+
     let bucket: S3Bucket
 
     private var areUsed: Bool { bucket.traits.copiesIntoHollows || bucket.traits.deletesByHollows }
@@ -68,11 +71,39 @@ struct HollowObjects: Sendable {
             && status.lastModified.advanced(by: HollowObject.lifetime) < bucket.clock.now()
     }
 
-    /// What stands for nothing at a key, and is left by somebody who will not come back to it.
-    func forsaken(_ key: [UInt8], _ what: String) async throws(ProviderError) -> ObjectStatus? {
-        guard areUsed, let there = try await bucket.anyStatus(ofKey: key, what), isForsaken(there)
-        else { return nil }
-        return there
+    /// Who has a key that is wanted.
+    enum Holder {
+        case nobody
+        /// Whoever left it will not come back to it, or is who asks.
+        case hollow(ObjectStatus)
+        case something
+    }
+
+    /// What a hollow object of somebody else stands for comes within moments, and never when its daemon has
+    /// died: waits for either. `mark`: of one's own.
+    func outlast(
+        _ key: [UInt8], mark: String? = nil, _ what: String
+    ) async throws(ProviderError) -> Holder {
+        guard areUsed else { return .something }
+        // By the server's clock it may be young for ever.
+        var (since, last) = (bucket.clock.uptime(), Timestamp?.none)
+        var pause = Duration.milliseconds(250)
+        for _ in 0..<HollowObjects.lookCountMax {
+            guard let there = try await bucket.anyStatus(ofKey: key, what) else { return .nobody }
+            guard HollowObject.isOne(there) else { return .something }
+            if let last, last != there.lastModified { since = bucket.clock.uptime() }
+            last = there.lastModified
+            let isOurs = mark != nil && HollowObject.mark(there) == mark
+            let isOld = bucket.clock.uptime() - since >= HollowObject.lifetime
+            if isOurs || isOld || isForsaken(there) { return .hollow(there) }
+            do {
+                try await Task.sleep(for: pause)
+            } catch {
+                throw ProviderError(.cancelled, "\(what): the call was cancelled")
+            }
+            pause = min(pause * 2, .seconds(4))
+        }
+        throw ProviderError(.retry, "\(what): others change it again and again")
     }
 
     /// False when there is none.

@@ -62,13 +62,7 @@ struct ObjectCopier: Sendable {
             return try await copy(source, found, to: target, metadata, what)
         }
         let mark = HollowObject.mark(source)
-        let reply = try await hollows.put(target, .nothing, mark)
-        if !reply.isSuccess {
-            guard reply.status == 412, let there = try await bucket.anyStatus(ofKey: target, what),
-                HollowObject.isOne(there),
-                hollows.isForsaken(there) || HollowObject.mark(there) == mark
-            else { throw bucket.client.refusal(reply).error(what) }
-        }
+        try await takePlace(target, mark, what)
         do throws(ProviderError) {
             return try await copy(source, found, to: target, metadata, what)
         } catch {
@@ -76,6 +70,20 @@ struct ObjectCopier: Sendable {
             if !error.code.leavesInDoubt { _ = try? await hollows.remove(target, what) }
             throw error
         }
+    }
+
+    private func takePlace(
+        _ target: [UInt8], _ mark: String, _ what: String
+    ) async throws(ProviderError) {
+        var reply = try await hollows.put(target, .nothing, mark)
+        if reply.status == 412 {
+            switch try await hollows.outlast(target, mark: mark, what) {
+            case .hollow: return
+            case .nobody: reply = try await hollows.put(target, .nothing, mark)
+            case .something: break
+            }
+        }
+        guard reply.isSuccess else { throw bucket.client.refusal(reply).error(what) }
     }
 
     private func copySource(_ key: [UInt8], _ tag: String?) -> HTTPHeaders {

@@ -109,12 +109,15 @@ struct ObjectWriter: Sendable {
         if honours { request.headers.add(contentsOf: bucket.conditions(written.expectation)) }
         let hash = try await load(payload, into: &request, what)
         var reply = try await client.exchange(request)
-        if reply.status == 412, written.expectation == .nothing,
-            let there = try await hollows.forsaken(written.key, what)
-        {
-            request.headers.remove(name: "If-None-Match")
-            request.headers.add(contentsOf: bucket.conditions(.version(there.version)))
-            reply = try await client.exchange(request)
+        if reply.status == 412, written.expectation == .nothing {
+            switch try await hollows.outlast(written.key, what) {
+            case .something: break
+            case .nobody: reply = try await client.exchange(request)
+            case .hollow(let there):
+                request.headers.remove(name: "If-None-Match")
+                request.headers.add(contentsOf: bucket.conditions(.version(there.version)))
+                reply = try await client.exchange(request)
+            }
         }
         if reply.status == 412 || reply.status == 409, written.expectation != .nothing {
             // Servers disagree about what it is to replace something that is gone.
@@ -151,8 +154,8 @@ struct ObjectWriter: Sendable {
             }
             request.file = (file, digests.hash)
             (digest, tag) = (digests.header, digests.tag)
-        case .bytes(let body):
-            request.body = body
+        case .bytes(let body, let source):
+            (request.body, request.source) = (body, source)
             (digest, tag) = await pool.run { PartDigest.of(body) }
         }
         request.headers.add(name: "Content-MD5", value: digest)
