@@ -31,7 +31,7 @@ package struct ContentDigest: Sendable, Hashable {
     package static func ownCloud(of body: RequestBody) throws(ProviderError) -> String {
         var hash = Insecure.SHA1()
         switch body {
-        case .bytes(let buffer): buffer.withUnsafeReadableBytes { hash.update(bufferPointer: $0) }
+        case .bytes(let buffer, _): buffer.withUnsafeReadableBytes { hash.update(bufferPointer: $0) }
         case .file(let file):
             var position: UInt64 = 0
             while position < file.source.size {

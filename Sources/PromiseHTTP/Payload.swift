@@ -38,7 +38,8 @@ package enum Payload: Sendable {
                 return .bytes(ByteBuffer())
             }
             return .bytes(
-                try await pool.run { () throws(ProviderError) in try file.read(at: 0, source.size) })
+                try await pool.run { () throws(ProviderError) in try file.read(at: 0, source.size) },
+                of: source)
         }
     }
 }

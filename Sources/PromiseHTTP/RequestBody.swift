@@ -1,4 +1,4 @@
-package import AsyncHTTPClient
+import AsyncHTTPClient
 package import NIOCore
 package import PromiseProvider
 package import PromiseSystem
@@ -6,7 +6,8 @@ import Synchronization
 
 /// What a request carries.
 package enum RequestBody: Sendable {
-    case bytes(ByteBuffer)
+    /// `of`: what they are a part of, or all, which is told what was sent of it.
+    case bytes(ByteBuffer, of: (any ContentSource)? = nil)
     case file(FileBody)
 
     package init(_ text: String) { self = .bytes(ByteBuffer(string: text)) }
@@ -14,10 +15,58 @@ package enum RequestBody: Sendable {
     /// Bytes in memory can be sent again after a redirect.
     package var isRepeatable: Bool { if case .bytes = self { true } else { false } }
 
-    package var forClient: HTTPClientRequest.Body {
+    /// `line`: how fast it may go; nil: as fast as it can.
+    func forClient(through line: LineLimit?) -> HTTPClientRequest.Body {
         switch self {
-        case .bytes(let buffer): .bytes(buffer)
-        case .file(let body): .stream(body, length: .known(Int64(body.source.size)))
+        case .bytes(let buffer, nil) where line == nil: .bytes(buffer)
+        case .bytes(let buffer, let source):
+            RequestBody.stream(PieceBody(buffer: buffer), line, source, UInt64(buffer.readableBytes))
+        case .file(let body): RequestBody.stream(body, line, body.source, body.source.size)
+        }
+    }
+
+    private static func stream<Base: AsyncSequence & Sendable>(
+        _ base: Base, _ line: LineLimit?, _ source: (any ContentSource)?, _ byteCount: UInt64
+    ) -> HTTPClientRequest.Body where Base.Element == ByteBuffer {
+        let length = HTTPClientRequest.Body.Length.known(Int64(byteCount))
+        guard let line else { return .stream(NotedBody(base: base, source: source), length: length) }
+        let limited = LimitedBody(base: base, line: line, direction: .up)
+        return .stream(NotedBody(base: limited, source: source), length: length)
+    }
+}
+
+/// Tells the source of what the client has taken of it. What is read for a checksum is not sent, and what waits for a slow
+/// line is not sent yet.
+private struct NotedBody<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable where Base.Element == ByteBuffer {
+    let base: Base
+    let source: (any ContentSource)?
+
+    func makeAsyncIterator() -> Iterator { Iterator(base: base.makeAsyncIterator(), source: source) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        var base: Base.AsyncIterator
+        let source: (any ContentSource)?
+
+        mutating func next() async throws -> ByteBuffer? {
+            let piece = try await base.next()
+            if let piece { source?.noteSent(UInt64(piece.readableBytes)) }
+            return piece
+        }
+    }
+}
+
+/// What is in memory already.
+private struct PieceBody: AsyncSequence, Sendable {
+    let buffer: ByteBuffer
+
+    func makeAsyncIterator() -> Iterator { Iterator(rest: buffer) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        var rest: ByteBuffer
+
+        mutating func next() async throws -> ByteBuffer? {
+            let count = Swift.min(rest.readableBytes, Int(FileBody.pieceByteCount))
+            return count > 0 ? rest.readSlice(length: count) : nil
         }
     }
 }
@@ -82,7 +131,6 @@ package struct FileBody: AsyncSequence, Sendable {
         guard taken == Int(count) else {
             throw ProviderError(.sourceChanged, "the file became shorter while it was sent")
         }
-        source.noteSent(count)
         if offset + count == source.size { try source.validate() }
         return buffer
     }

@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 import NIOHTTP1
 import PromiseCore
@@ -5,6 +6,7 @@ import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 import PromiseTestSupport
+import Synchronization
 import Testing
 
 /// Bytes go no faster than a person has said.
@@ -58,4 +60,48 @@ import Testing
         #expect(whole.body.count == 100_000)
         #expect(clock.uptime() - answered > .milliseconds(400))
     }
+
+    /// A checksum that was read first, and what waited for the line, counted as sent: nearly all at once.
+    @Test func whatIsSentCountsWhenItGoesAndNotWhenItIsRead() async throws {
+        let server = ScriptedServer { _ in reply("200 OK", [], "") }
+        defer { server.stop() }
+        let address = "http://127.0.0.1:\(server.port)"
+        let transport = try HTTPTransport(server: address, trust: .system)
+        let pool = BlockingPool(name: "test", threads: 1)
+        defer { pool.stop() }
+        let folder = try TemporaryFolder("line")
+        let source = try CountedSource(folder.path("content"), size: 100_000)
+        let file = FileBody(source: source, pool: pool)
+        _ = try ContentDigest.ownCloud(of: .file(file))
+        #expect(source.counts == [])
+
+        let part = RequestBody.bytes(try file.read(at: 0, source.size), of: source)
+        for (body, rate) in [(RequestBody.file(file), 400_000), (part, 400_000), (part, nil)] as [(RequestBody, UInt64?)] {
+            transport.lineLimit.set(LineRates(up: rate, down: nil))
+            source.forget()
+            _ = try await transport.send(
+                .PUT, address + "/", HTTPHeaders(), body: body, isRepeatable: false, takesLong: false)
+            #expect(source.counts.reduce(0, +) == 100_000)
+            #expect(source.counts.allSatisfy { $0 <= rate.map { $0 / 8 } ?? 100_000 })
+        }
+    }
+}
+
+/// A file of zeros that remembers what was sent of it.
+private final class CountedSource: ContentSource {
+    let size: UInt64
+    private let file: Descriptor
+    private let noted = Mutex<[UInt64]>([])
+
+    init(_ path: [UInt8], size: UInt64) throws(SystemError) {
+        self.size = size
+        file = try Descriptor.open(path, flags: O_RDWR | O_CREAT, mode: 0o600, label: "test.source")
+        try truncate(file.number, to: size, label: "test.source")
+    }
+
+    var descriptor: Int32 { file.number }
+    var counts: [UInt64] { noted.withLock { $0 } }
+    func forget() { noted.withLock { $0 = [] } }
+    func validate() throws(ProviderError) {}
+    func noteSent(_ byteCount: UInt64) { noted.withLock { $0.append(byteCount) } }
 }

@@ -128,7 +128,6 @@ package final class HTTPTransport: Sendable {
         request.method = method
         request.headers = headers
         request.headers.replaceOrAdd(name: "User-Agent", value: "promisefs")
-        if let body { request.body = body.forClient }
         let limit = TimeAmount.nanoseconds((timeout ?? timeouts.reply).nanoseconds)
         let http = takesLong ? patientHTTP : stores ? storingHTTP : http
         do {

@@ -31,22 +31,6 @@ struct LimitedBody<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable wher
     }
 }
 
-/// What is in memory already, as a body in one part.
-struct WholeBody: AsyncSequence, Sendable {
-    let buffer: ByteBuffer
-
-    func makeAsyncIterator() -> Iterator { Iterator(rest: buffer) }
-
-    struct Iterator: AsyncIteratorProtocol {
-        var rest: ByteBuffer?
-
-        mutating func next() async throws -> ByteBuffer? {
-            defer { rest = nil }
-            return rest
-        }
-    }
-}
-
 extension LineLimit {
     /// Sends a request by `send`; its body and the reply's go no faster than they may.
     func carry(
@@ -54,25 +38,11 @@ extension LineLimit {
         _ send: (HTTPClientRequest) async throws -> HTTPClientResponse
     ) async throws -> HTTPClientResponse {
         var request = request
-        if slice(.up) != nil, let body { request.body = limited(body) }
+        request.body = body?.forClient(through: slice(.up) == nil ? nil : self)
         var response = try await send(request)
         if slice(.down) != nil {
             response.body = .stream(LimitedBody(base: response.body, line: self, direction: .down))
         }
         return response
-    }
-
-    private func limited(_ body: RequestBody) -> HTTPClientRequest.Body {
-        switch body {
-        case .bytes(let buffer):
-            let whole = WholeBody(buffer: buffer)
-            return .stream(
-                LimitedBody(base: whole, line: self, direction: .up),
-                length: .known(Int64(buffer.readableBytes)))
-        case .file(let file):
-            return .stream(
-                LimitedBody(base: file, line: self, direction: .up),
-                length: .known(Int64(file.source.size)))
-        }
     }
 }

@@ -18,6 +18,8 @@ package struct S3Request: Sendable {
     package var query: [QueryItem] = []
     package var headers: HTTPHeaders = [:]
     package var body: ByteBuffer?
+    /// What `body` is content of, which is told what was sent of it.
+    var source: (any ContentSource)?
     /// The SHA-256 of `body`, by whoever has it.
     var bodyHash: String?
     /// Instead of `body`, of what is too large to be held in memory; with the SHA-256 of it where that is signed.
@@ -246,7 +248,7 @@ package final class S3Client: Sendable {
             headers.add(name: "Authorization", value: signature)
         }
         let needsBody = [.PUT, .POST].contains(request.method)
-        let body = request.file.map { RequestBody.file($0.body) } ?? request.body.map { .bytes($0) }
+        let body = request.file.map { RequestBody.file($0.body) } ?? request.body.map { .bytes($0, of: request.source) }
         return try await transport.send(
             request.method, location.origin + path + (text.isEmpty ? "" : "?" + text), headers,
             body: body ?? (needsBody ? .bytes(ByteBuffer()) : nil),

@@ -142,6 +142,7 @@ struct MultipartUpload: Sendable {
 
     private struct LoadedPart: Sendable {
         var body: ByteBuffer
+        var source: any ContentSource
         /// Of what has arrived before, or where the request itself is not signed with the content's
         /// hash and leaves this machine.
         var digest: (header: String, tag: String)?
@@ -154,7 +155,8 @@ struct MultipartUpload: Sendable {
         let (signsHash, hasChecksum) = (client.signsContent, client.checksParts)
         return await pool.run {
             do throws(ProviderError) {
-                var part = LoadedPart(body: try file.read(at: range.lower, range.count))
+                let body = try file.read(at: range.lower, range.count)
+                var part = LoadedPart(body: body, source: file.source)
                 if arrived != nil || hasChecksum { part.digest = PartDigest.of(part.body) }
                 if signsHash { part.hash = Signature.hash(part.body) }
                 return .success(part)
@@ -168,13 +170,16 @@ struct MultipartUpload: Sendable {
         _ part: LoadedPart, _ number: Int, _ arrived: String?, _ record: UploadJournal.Record,
         _ key: [UInt8], _ what: String
     ) async throws(ProviderError) -> Part {
-        if let arrived, arrived == part.digest?.tag { return Part(number: number, tag: arrived) }
+        if let arrived, arrived == part.digest?.tag {
+            part.source.noteSent(UInt64(part.body.readableBytes))
+            return Part(number: number, tag: arrived)
+        }
         var request = S3Request(
             .PUT, key, [QueryItem("partNumber", "\(number)"), QueryItem("uploadId", record.upload)])
         if let digest = part.digest {
             request.headers.add(name: "Content-MD5", value: digest.header)
         }
-        request.body = part.body
+        (request.body, request.source) = (part.body, part.source)
         request.bodyHash = part.hash
         request.isRepeatable = true
         let reply = try await client.succeed(request, what)
@@ -196,7 +201,12 @@ struct MultipartUpload: Sendable {
         request.headers.add(name: "Content-Type", value: "application/xml")
         if isConditional { request.headers.add(contentsOf: bucket.conditions(written.expectation)) }
         request.body = MultipartUpload.completion(parts.map(\.tag))
-        let reply = try await client.exchange(request)
+        var reply = try await client.exchange(request)
+        if reply.status == 412, isConditional, written.expectation == .nothing,
+            try await makesWay(written.key, what)
+        {
+            reply = try await client.exchange(request)
+        }
         guard reply.isSuccess else { throw client.refusal(reply).error(what) }
         // A server that works long on it says that it succeeds before it knows.
         guard let document = S3Document.parse(reply.body) else {
@@ -216,6 +226,16 @@ struct MultipartUpload: Sendable {
             throw ProviderError.taken(written.path)
         }
         return found.tag
+    }
+
+    /// Whether only a hollow object had the key, which has it no more.
+    private func makesWay(_ key: [UInt8], _ what: String) async throws(ProviderError) -> Bool {
+        let hollows = HollowObjects(bucket: bucket)
+        switch try await hollows.outlast(key, what) {
+        case .nobody: return true
+        case .hollow: return try await hollows.remove(key, what)
+        case .something: return false
+        }
     }
 
     /// An upload that cannot be given up is tried again at a later start.

@@ -61,7 +61,7 @@ struct SuccessOfStrangers {
             if method == .COPY { return true }
             return try await look(url) == nil
         case .PROPPATCH:
-            guard case .bytes(let sent)? = body, let found = try await look(url) else {
+            guard case .bytes(let sent, _)? = body, let found = try await look(url) else {
                 return false
             }
             let text = String(decoding: sent.readableBytesView, as: UTF8.self)

@@ -82,14 +82,15 @@ struct FileWriter: Sendable {
     private func writeSmall(
         _ payload: Payload, at path: [FileName], _ metadata: Metadata?
     ) async throws(ProviderError) -> ResourceStatus {
-        guard case .bytes(let content) = try await sender.body(of: payload) else {
+        let body = try await sender.body(of: payload)
+        guard case .bytes(let content, _) = body else {
             preconditionFailure("what is small is in memory")
         }
         let renewal = TagRenewal(
             resources, givenTags, ofNew: givenTags.number(of: content.readableBytesView))
         let (written, hasOwnTag) = try await resources.turns.take(location.urlPath(path)) {
             () async throws(ProviderError) -> (ResourceStatus, Bool) in
-            let written = try await putSmall(content, at: path, metadata)
+            let written = try await putSmall(body, content, at: path, metadata)
             guard renewal.isItsOwn(written) else { return (written, false) }
             return (
                 try await properties.keep(metadata, nil, with: written, at: path, token: nil), true
@@ -101,12 +102,12 @@ struct FileWriter: Sendable {
     }
 
     private func putSmall(
-        _ content: ByteBuffer, at path: [FileName], _ metadata: Metadata?
+        _ body: RequestBody, _ content: ByteBuffer, at path: [FileName], _ metadata: Metadata?
     ) async throws(ProviderError) -> ResourceStatus {
         let byteCount = UInt64(content.readableBytes)
-        var headers = try await sender.described(.bytes(content), metadata)
+        var headers = try await sender.described(body, metadata)
         headers.add(name: "If-None-Match", value: "*")
-        let answer = try await sender.put(.bytes(content), to: path, headers)
+        let answer = try await sender.put(body, to: path, headers)
         if traits.putTellsTag == true, let tag = answer.header("ETag") {
             // Of what was sent: another program's content has another one, and is seen as such.
             let written = ResourceStatus(entityTag: tag, contentLength: byteCount)

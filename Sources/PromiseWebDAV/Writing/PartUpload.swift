@@ -177,9 +177,10 @@ struct PartUpload: Sendable {
         _ file: FileBody, after arrived: Int, _ record: UploadJournal.Record
     ) async throws(ProviderError) {
         let plan = PartPlan(size: record.size, partByteCount: record.partByteCount)
+        if arrived > 0 { file.source.noteSent(plan.range(arrived).upper) }
         try await plan.send(from: arrived + 1, load: { await load($0, plan, file, record) }) {
             (part, number) async throws(ProviderError) in
-            try await send(part, number, plan.range(number), record)
+            try await send(.bytes(part, of: file.source), number, plan.range(number), record)
         }
     }
 
@@ -199,20 +200,20 @@ struct PartUpload: Sendable {
     }
 
     private func send(
-        _ part: ByteBuffer, _ number: Int, _ range: ByteRange, _ record: UploadJournal.Record
+        _ part: RequestBody, _ number: Int, _ range: ByteRange, _ record: UploadJournal.Record
     ) async throws(ProviderError) {
         let (place, writing) = (aside(record), traits.partWriting ?? .nothing)
         let reply: HTTPReply
         if writing == .chunks {
-            reply = try await chunks.send(.bytes(part), number, record)
+            reply = try await chunks.send(part, number, record)
         } else if number == 1 {
             return try await uploads.with { () async throws(ProviderError) in
-                _ = try await sender.put(.bytes(part), to: place, [:])
+                _ = try await sender.put(part, to: place, [:])
             }
         } else {
             reply = try await client.exchange(
                 writing.method, location.url(place), writing.headers(range, of: record.size),
-                body: .bytes(part),
+                body: part,
                 timeout: .seconds(24 * 3600))
         }
         // A file that was made has nothing where the parts before were.
