@@ -1,4 +1,4 @@
-import AsyncHTTPClient
+package import AsyncHTTPClient
 package import NIOCore
 package import PromiseProvider
 package import PromiseSystem
@@ -16,32 +16,39 @@ package enum RequestBody: Sendable {
     package var isRepeatable: Bool { if case .bytes = self { true } else { false } }
 
     /// `line`: how fast it may go; nil: as fast as it can.
-    func forClient(through line: LineLimit?) -> HTTPClientRequest.Body {
+    package func forClient(through line: LineLimit?) -> HTTPClientRequest.Body {
         switch self {
         case .bytes(let buffer, nil) where line == nil: .bytes(buffer)
         case .bytes(let buffer, let source):
-            RequestBody.stream(PieceBody(buffer: buffer), line, source, UInt64(buffer.readableBytes))
+            RequestBody.stream(
+                PieceBody(buffer: buffer), line, source, UInt64(buffer.readableBytes))
         case .file(let body): RequestBody.stream(body, line, body.source, body.source.size)
         }
     }
 
     private static func stream<Base: AsyncSequence & Sendable>(
-        _ base: Base, _ line: LineLimit?, _ source: (any ContentSource)?, _ byteCount: UInt64
+        _ base: Base, _ line: LineLimit?, _ source: (any ContentSource)?,
+        _ byteCount: UInt64
     ) -> HTTPClientRequest.Body where Base.Element == ByteBuffer {
         let length = HTTPClientRequest.Body.Length.known(Int64(byteCount))
-        guard let line else { return .stream(NotedBody(base: base, source: source), length: length) }
+        guard let line else {
+            return .stream(NotedBody(base: base, source: source), length: length)
+        }
         let limited = LimitedBody(base: base, line: line, direction: .up)
         return .stream(NotedBody(base: limited, source: source), length: length)
     }
 }
 
-/// Tells the source of what the client has taken of it. What is read for a checksum is not sent, and what waits for a slow
-/// line is not sent yet.
-private struct NotedBody<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable where Base.Element == ByteBuffer {
+/// Tells the source of what the client has taken of it. What is read for a checksum is not sent, and
+/// what waits for a slow line is not sent yet.
+private struct NotedBody<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
+where Base.Element == ByteBuffer {
     let base: Base
     let source: (any ContentSource)?
 
-    func makeAsyncIterator() -> Iterator { Iterator(base: base.makeAsyncIterator(), source: source) }
+    func makeAsyncIterator() -> Iterator {
+        Iterator(base: base.makeAsyncIterator(), source: source)
+    }
 
     struct Iterator: AsyncIteratorProtocol {
         var base: Base.AsyncIterator

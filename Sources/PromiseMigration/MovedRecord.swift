@@ -145,8 +145,8 @@ package struct MovedRecord: Hashable, Sendable {
         try await write(json.encoded, to: place, objects)
     }
 
-    /// A domain came back to where one had been, or stays there. The record itself goes first, so that it
-    /// never leads to pieces that are not there.
+    /// A domain came back to where one had been, or stays there. The record itself goes first, so
+    /// that it never leads to pieces that are not there.
     package static func remove(
         from objects: any PrivateObjects
     ) async throws(ProviderError) {

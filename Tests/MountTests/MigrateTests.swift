@@ -152,8 +152,8 @@ extension MountSuites {
             }
         }
 
-        /// The daemon ended after the old storage had been made to say where the domain is, and before it was there: given up, the
-        /// storage went on saying so, and other machines followed.
+        /// The daemon ended after the old storage had been made to say where the domain is, and before it was
+        /// there: given up, the storage went on saying so, and other machines followed.
         @Test(.timeLimit(.minutes(2))) func aMigrationThatIsGivenUpSendsNoOtherMachineAway() async throws {
             try await MountedDomain.with(Self.options) { domain in
                 try await domain.shell(

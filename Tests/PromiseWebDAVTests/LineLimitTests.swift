@@ -1,4 +1,3 @@
-import Glibc
 import NIOCore
 import NIOHTTP1
 import PromiseCore
@@ -6,7 +5,6 @@ import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 import PromiseTestSupport
-import Synchronization
 import Testing
 
 /// Bytes go no faster than a person has said.
@@ -85,23 +83,4 @@ import Testing
             #expect(source.counts.allSatisfy { $0 <= rate.map { $0 / 8 } ?? 100_000 })
         }
     }
-}
-
-/// A file of zeros that remembers what was sent of it.
-private final class CountedSource: ContentSource {
-    let size: UInt64
-    private let file: Descriptor
-    private let noted = Mutex<[UInt64]>([])
-
-    init(_ path: [UInt8], size: UInt64) throws(SystemError) {
-        self.size = size
-        file = try Descriptor.open(path, flags: O_RDWR | O_CREAT, mode: 0o600, label: "test.source")
-        try truncate(file.number, to: size, label: "test.source")
-    }
-
-    var descriptor: Int32 { file.number }
-    var counts: [UInt64] { noted.withLock { $0 } }
-    func forget() { noted.withLock { $0 = [] } }
-    func validate() throws(ProviderError) {}
-    func noteSent(_ byteCount: UInt64) { noted.withLock { $0.append(byteCount) } }
 }

@@ -8,20 +8,22 @@ extension DomainMigration {
     package enum Abandonment: Hashable, Sendable {
         case nothing
         case begun
-        /// The old storage said already that the domain is at the new one, and does so no more. A machine
-        /// that has followed meanwhile is there.
+        /// The old storage said already that the domain is at the new one, and does so no more. A
+        /// machine that has followed meanwhile is there.
         case told(from: String, to: String)
         /// Nothing: the domain is at the new storage.
         case moved(to: String)
     }
 
-    /// Gives up a migration that was begun. What the new storage has of it stays there. The old storage is
-    /// asked only where it may tell other machines of it; throws a sentence when it is away then, and
-    /// nothing is given up.
+    /// Gives up a migration that was begun. What the new storage has of it stays there. The old
+    /// storage is asked only where it may tell other machines of it; throws a sentence when it is
+    /// away then, and nothing is given up.
     package func abandon() async throws(Domain.StartFailure) -> Abandonment {
         let state = try await locked()
         defer { withExtendedLifetime(state) {} }
-        guard (try? FileStatus.of(logPath, label: "migration.log.look")) != nil else { return .nothing }
+        guard (try? FileStatus.of(logPath, label: "migration.log.look")) != nil else {
+            return .nothing
+        }
         var result = Abandonment.begun
         // One that cannot be read is given up all the same.
         if let log = try? MigrationLog(path: logPath), let heading = log.heading {
@@ -42,14 +44,14 @@ extension DomainMigration {
             try await withDeadline(
                 DomainMigration.connectionPatience, "'\(old.name)' did not answer"
             ) { () throws(ProviderError) in try await old.connect() }
-            guard let objects = old.privateObjects, let record = try await MovedRecord.read(objects),
-                record.leads(to: heading.to)
+            guard let objects = old.privateObjects,
+                let record = try await MovedRecord.read(objects), record.leads(to: heading.to)
             else { return }
             try await MovedRecord.remove(from: objects)
         } catch {
             throw Domain.StartFailure(
-                "'\(heading.from)' may say already that the domain is at '\(heading.to)', and cannot be "
-                    + "made to say so no more: \(error.message)",
+                "'\(heading.from)' may say already that the domain is at '\(heading.to)', and cannot "
+                    + "be made to say so no more: \(error.message)",
                 exitStatus: DomainMigration.status(of: error))
         }
     }

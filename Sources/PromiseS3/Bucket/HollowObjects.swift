@@ -79,8 +79,8 @@ struct HollowObjects: Sendable {
         case something
     }
 
-    /// What a hollow object of somebody else stands for comes within moments, and never when its daemon has
-    /// died: waits for either. `mark`: of one's own.
+    /// What a hollow object of somebody else stands for comes within moments, and never when its
+    /// daemon has died: waits for either. `mark`: of one's own.
     func outlast(
         _ key: [UInt8], mark: String? = nil, _ what: String
     ) async throws(ProviderError) -> Holder {

@@ -248,7 +248,9 @@ package final class S3Client: Sendable {
             headers.add(name: "Authorization", value: signature)
         }
         let needsBody = [.PUT, .POST].contains(request.method)
-        let body = request.file.map { RequestBody.file($0.body) } ?? request.body.map { .bytes($0, of: request.source) }
+        let body =
+            request.file.map { RequestBody.file($0.body) }
+            ?? request.body.map { .bytes($0, of: request.source) }
         return try await transport.send(
             request.method, location.origin + path + (text.isEmpty ? "" : "?" + text), headers,
             body: body ?? (needsBody ? .bytes(ByteBuffer()) : nil),

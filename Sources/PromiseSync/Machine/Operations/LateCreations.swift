@@ -65,7 +65,9 @@ struct LateCreations {
         if operation.kind == .delete || operation.isMove, let place = operation.places.first,
             let late = turn.memory.operations.late.places[place]
         {
-            let names = try late.node.map { node throws(Failure) in try transaction.entries(of: node) }
+            let names = try late.node.map { node throws(Failure) in
+                try transaction.entries(of: node)
+            }
             let isElsewhere = names?.isEmpty == false
             turn.remember { $0.operations.late.removed(at: place, isElsewhere: isElsewhere) }
         }
@@ -108,8 +110,8 @@ struct LateCreations {
         case unknown
     }
 
-    /// Where items are known by their places, what is seen may be what left the place here, which others
-    /// have moved back: it is not when that is still where it went.
+    /// Where items are known by their places, what is seen may be what left the place here, which
+    /// others have moved back: it is not when that is still where it went.
     private static func origin(
         of late: Late, at place: ItemPlace, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Origin {
