@@ -4,7 +4,7 @@
 usage: many-references.py --executable PROMISEFS [--containers 1000] [--references 100000] [--documents 10000] [--folder DIR]
 
 The references, in folders of a thousand, stand for documents of one folder. Then of some references, one after the other, `readlink`
-must be one request each, and take as long among many as it took among a hundred; a rename of the documents' folder must take no longer
+must be one request each at most, and take as long among many as it took among a hundred; a rename of the documents' folder must take no longer
 than that of an empty one, and read nothing; and each reference must lead to its document afterwards. `container list` must have all of
 them. Prints what it measured; exit status 1 when anything is wrong.
 """
@@ -29,17 +29,17 @@ def requests(domain, kind):
 
 
 def readlink_time(domain, links, what):
-    """Of one, in microseconds: the median. Each is one request."""
+    """Of one, in microseconds: the median. Each is one request at most: the kernel keeps what it has read until the tree changes."""
     before, times = requests(domain, "readlink"), []
     for link in links:
         start = time.perf_counter()
         os.readlink(link)
         times.append((time.perf_counter() - start) * 1e6)
     count = requests(domain, "readlink") - before
-    if count != len(links):
+    if count > len(links):
         raise Failed(f"{len(links)} calls of readlink were {count} requests")
     median = sorted(times)[len(times) // 2]
-    print(f"{what}: readlink {median:.0f} µs, one request each", flush=True)
+    print(f"{what}: readlink {median:.0f} µs, {count} requests for {len(links)} calls", flush=True)
     return median
 
 

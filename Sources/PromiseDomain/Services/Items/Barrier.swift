@@ -33,6 +33,7 @@ struct Barrier {
         var lookTime = Duration.zero
         var (leftBefore, changed) = (-1, start)
         var lookSince: Duration?
+        var stuck = StuckWork()
         while true {
             // Polling is enough for a barrier: it is rare, and what it waits for takes milliseconds at least. What there is much
             // to look at for is not looked at all the time.
@@ -61,8 +62,12 @@ struct Barrier {
             lookTime = clock.uptime() - now
             if left == 0 && !remainder.isLooking { return try throwUnlisted() }
             if left > 0, engine.pausedSince != nil, !work.isRunning { throw Barrier.paused }
-            if left > 0 && work.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
-                throw try obstacle(of: work) ?? Failure(.refused, "the provider refuses it")
+            let isStuck =
+                left > 0 && work.failing >= left && !remainder.isLooking
+                && now - start > .seconds(2)
+            let problem = isStuck ? try obstacle(of: work) : nil
+            if stuck.isHopeless(isStuck, problem?.code, at: now) {
+                throw problem ?? Failure(.refused, "the provider refuses it")
             }
             lookSince = remainder.isLooking ? lookSince ?? now : nil
             let isLongLook = lookSince.map { now - $0 > Barrier.shortLook } ?? false
