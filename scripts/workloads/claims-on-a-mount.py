@@ -199,8 +199,9 @@ class History:
         """Whether two items are the same, or one is in the other, as far as nobody moved or replaced anything meanwhile."""
         start, end = other["ask"]["t"] - 1, claim["start"] + 1
         if one["now"] is not None and one["now"] == two["now"]:
-            # A program that has waited long enough moves what one of them has to the place that the other one has.
-            is_moved = None in (one["node"], two["node"]) and self.is_replaced([one["now"]], ("move",), start, end)
+            # A program that has waited long enough moves what one of them has to the place that the other one has: what were
+            # two things when they were asked for is one.
+            is_moved = one["node"] != two["node"] and self.is_replaced([one["now"]], ("move",), start, end)
             return not is_moved and not self.is_replaced([one["now"]], ("replace",), start, end)
         for item, held in ((one, two), (two, one)):
             if held["now"] is not None and item["chain"] and held["now"] in item["chain"]:
