@@ -291,7 +291,8 @@ final class Bucket: Sendable {
         gmtime_r(&seconds, &parts)
         var text = [CChar](repeating: 0, count: 64)
         strftime(&text, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
-        return ["ETag: \(Bucket.tag(object.body))", "Last-Modified: \(String(cString: text))"] + object.metadata
+        let date = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return ["ETag: \(Bucket.tag(object.body))", "Last-Modified: \(date)"] + object.metadata
     }
 
     private func listing(_ query: String) -> String {
