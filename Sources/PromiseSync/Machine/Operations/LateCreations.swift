@@ -58,7 +58,7 @@ struct LateCreations {
 
     // MARK: Deciding
 
-    /// Something was made, or has left its place. Before what was sent for it is forgotten.
+    /// Something was made, or has left its place. Called before what was sent for it is forgotten.
     static func answered(
         _ operation: Operation, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
@@ -80,7 +80,7 @@ struct LateCreations {
 
     /// A listing shows something of which nothing is known here. True when an earlier call of ours
     /// has made it, for what was removed here since; then it is removed there, if nobody has put
-    /// anything into it.
+    /// anything into it. True also while that is being found out.
     static func isOne(
         _ item: Item, in folder: NodeID, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
@@ -104,6 +104,7 @@ struct LateCreations {
         try turn.remind(.deletion(item.identifier), transaction)
         return true
     }
+
     private enum Origin {
         case ours, others
         /// The item that tells was asked for, and the folder is listed again.
