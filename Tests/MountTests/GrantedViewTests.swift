@@ -60,9 +60,10 @@ extension MountSuites {
                 END
                 mkfifo $T/go; app sh -c "$(cat $T/inside.sh)" < $T/go > $T/said & p=$!
                 exec 5> $T/go; within 10 '[ -s $T/said ]'
-                revoke $(cat $T/grant); rm $M/Work/beside; sleep 0.5; echo go >&5; exec 5>&-; wait $p
+                revoke $(cat $T/grant); mv $M/Work/sub/in $M/Work/beside
+                echo go >&5; exec 5>&-; wait $p
                 [ "$(tr '\\n' ' ' < $T/said)" = 'there failed text.txt work failed beside work ' ]
-                [ "$(cat $M/Work/text.txt)" = one ]
+                [ "$(cat $M/Work/text.txt $M/Work/beside | tr '\\n' ' ')" = 'one in ' ]
                 """)
         }
 
@@ -188,11 +189,11 @@ extension MountSuites {
                 app sh -c 'cd granted; echo two > t; mv t fresh; cat fresh; mv fresh fresh~; echo three > fresh
                 sleep 0.5; cat fresh'
                 [ "$(cat $M/fresh)" = three ]; [ "$(app cat granted/fresh)" = three ]
-                # Deleted outside while it is edited: what is saved is there again.
-                app sh -c 'cd granted; cat fresh > /dev/null; echo up > ../granted/up; until [ ! -e fresh ]; do sleep 0.05; done
-                    echo again > t; mv t fresh' & p=$!
+                # Deleted outside while it is edited: what it was is not there to be saved, and what was written is.
+                app sh -c 'cd granted; cat fresh > /dev/null; echo up > ../granted/up; until [ ! -e fresh ]; do sleep 0.01; done
+                    echo again > t; ! mv t fresh 2> said; grep -q "Stale file handle" said; cat t' > $T/kept & p=$!
                 within 10 'ls $M/.promisefs-views/*/scratch/up > /dev/null 2>&1'; rm $M/fresh; wait $p
-                [ "$(cat $M/fresh)" = again ]
+                [ "$(cat $T/kept)" = again ]; [ ! -e $M/fresh ]
                 """)
         }
 

@@ -22,11 +22,18 @@ struct GrantedFolder: Sendable {
         return root
     }
 
-    /// A document that was given and is no more: what a program saves as it would go with the launch, and the program would
-    /// believe that it is saved.
-    func demandNotLost(_ name: FileName) throws(Failure) {
-        guard root(name) == nil, view.state.withLock({ $0.given.contains(name) }) else { return }
-        throw Failure(.stale, "'\(name.display)' is gone, or not given any more: save it elsewhere")
+    /// The document that becomes what a program makes under this name; nil where none has the name. Fails where one had it
+    /// and is no more: what a program saves as it would go with the launch, and the program would believe that it is saved.
+    func documentToSave(_ name: FileName) throws(Failure) -> ViewRoot? {
+        guard root(name) != nil || view.state.withLock({ $0.given.contains(name) }) else { return nil }
+        // What was so a moment ago would save over what has its name now.
+        policy.askAnew()
+        guard let root = root(name), try place(of: root) != nil else { throw Self.lost(name) }
+        return root
+    }
+
+    private static func lost(_ name: FileName) -> Failure {
+        Failure(.stale, "'\(name.display)' is gone, or not given any more: save it elsewhere")
     }
 
     func isHidden(_ name: FileName) -> Bool { view.state.withLock { $0.hidden.contains(name) } }
@@ -99,11 +106,8 @@ struct GrantedFolder: Sendable {
     ) {
         let place: TreePlace
         do throws(Failure) {
-            let now = try self.place(of: document).map { TreePlace($0.name, in: $0.parent) }
-            guard let found = now ?? view.state.withLock({ $0.places[document.name] }) else {
-                throw Failure(.stale, "the document is gone")
-            }
-            place = found
+            guard let found = try self.place(of: document) else { throw Self.lost(name) }
+            place = TreePlace(found.name, in: found.parent)
         } catch {
             return reply(.failure(error))
         }
@@ -122,7 +126,7 @@ struct GrantedFolder: Sendable {
         }
     }
 
-    /// The document may have a new entry, when it was gone or the provider had never seen it.
+    /// The document has a new entry where the provider had never seen it.
     private func follow(_ document: ViewRoot, to place: TreePlace) {
         let entry = try? index.read { transaction throws(Failure) in
             try transaction.entry(in: place.parent, named: place.name)
@@ -130,7 +134,11 @@ struct GrantedFolder: Sendable {
         guard let entry, entry.id != document.entry else { return }
         var successor = document
         successor.entry = entry.id
-        view.state.withLock { [successor] in $0.followed[document.entry] = successor }
+        view.state.withLock { [successor] state in
+            // Saved again before the policy was told: only its last entry has the name.
+            state.followed = state.followed.filter { $0.value.entry != document.entry }
+            state.followed[document.entry] = successor
+        }
         policy.replaced(document.entry, by: entry.id) { [weak view] in
             view?.state.withLock { _ = $0.followed.removeValue(forKey: document.entry) }
         }
@@ -141,10 +149,9 @@ struct GrantedFolder: Sendable {
         reply: @escaping View.Reply<Void>
     ) throws(Failure) -> ParkedRequest? {
         let source = isHidden(name) ? nil : root(name)
-        let target = root(newName)
+        let target = try documentToSave(newName)
         switch (source, target) {
         case (nil, nil):
-            try demandNotLost(newName)
             return tree.rename(
                 name, in: scratch, to: newName, in: scratch, flags: flags, caller: view.through(caller),
                 reply: reply)

@@ -171,9 +171,8 @@ extension View {
     ) -> ParkedRequest? {
         guarded(reply) { () throws(Failure) in
             let (folder, reach) = try folderToMakeIn(parent, operation)
-            let document = folder == launch.folders.scratch ? given.root(name) : nil
+            let document = folder == launch.folders.scratch ? try given.documentToSave(name) : nil
             if let document { try given.demandSaving(document, kind, operation) }
-            if folder == launch.folders.scratch { try given.demandNotLost(name) }
             return body(folder, through(caller)) { [self] result in
                 guard case .success(let made) = result else {
                     return reply(result.map { shown($0, reach) })
@@ -222,8 +221,7 @@ extension View {
             let source = try demand(.readWrite, of: node, "addName")
             let (folder, reach) = try folderToMakeIn(parent, "addName")
             let isScratch = folder == launch.folders.scratch
-            if isScratch { try given.demandNotLost(name) }
-            if isScratch ? given.root(name) != nil : source.root != reach.root {
+            if isScratch ? try given.documentToSave(name) != nil : source.root != reach.root {
                 policy.refused("addName", node)
                 throw Failure(.crossDevice, "a second name would be outside what was granted")
             }

@@ -59,7 +59,10 @@ package struct ViewRoots: Sendable {
 /// Who decides what a view shows: the grants of an application, and its container. Any method may
 /// be called on a serving thread, so none may wait.
 package protocol ViewPolicy: Sendable {
+    /// It may be what was so a moment ago, but for rights that were taken back.
     var roots: ViewRoots { get }
+    /// The next `roots` are of that moment.
+    func askAnew()
     /// A right that is taken back ends in files that are open, too.
     var endsOpenFiles: Bool { get }
     /// An attempt that came to nothing, for the audit log.

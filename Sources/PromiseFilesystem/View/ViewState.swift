@@ -23,7 +23,7 @@ struct ViewState {
     var hidden: Set<FileName> = []
     /// Documents that were saved anew a moment ago, of which the policy is being told.
     var followed: [EntryID: ViewRoot] = [:]
-    /// Where they were, should they be gone when they are saved.
+    /// Where they were when they were last seen, by which a removal there is theirs.
     var places: [FileName: TreePlace] = [:]
     /// Names in `granted` that documents have, or had until their grants ended.
     var given: Set<FileName> = []

@@ -34,16 +34,16 @@ final class LaunchPolicy: ViewPolicy {
     }
 
     func begin() {
-        let observer = grants.whenChanged { [weak self] _ in self?.forget() }
+        let observer = grants.whenChanged { [weak self] _ in self?.askAnew() }
         state.withLock { $0.observer = observer }
-        forget()
+        askAnew()
     }
 
     func end() {
         if let observer = state.withLock({ $0.observer }) { grants.forget(observer) }
     }
 
-    private func forget() {
+    func askAnew() {
         state.withLock { state in
             state.changes += 1
             state.known = nil
