@@ -101,12 +101,17 @@ package struct Intent: Hashable, Sendable {
     /// The vacancy that the item's name would leave: whoever has a claim on that is in the way. With `node` itself
     /// a vacancy the claim is about the place, and nothing was there when it was made.
     package var place: NodeID?
+    /// Other names of the item, which stay when this one goes.
+    package var stayingNames: Set<EntryID>
 
-    package init(node: NodeID, folders: [NodeID], access: Access, place: NodeID? = nil) {
+    package init(
+        node: NodeID, folders: [NodeID], access: Access, place: NodeID? = nil, stayingNames: Set<EntryID> = []
+    ) {
         self.node = node
         self.folders = folders
         self.access = access
         self.place = place
+        self.stayingNames = stayingNames
     }
 
     /// What of it the index knows: the item, or the folder in which nothing has the name.

@@ -132,7 +132,9 @@ extension ClaimTable {
             guard !questions.isEmpty else { continue }
             let place = places[intent.node]
             for presenter in (place?.presentersBelow ?? []) + (place?.presenters ?? []) {
+                let showsWhatStays = presenters[presenter]?.name.map { intent.stayingNames.contains($0) } ?? false
                 for question in questions where result[presenter]?.contains(where: { $0.question == question }) != true {
+                    if question == .accommodateDeletion, showsWhatStays { continue }
                     result[presenter, default: []].append(Step(question: question, node: intent.node))
                 }
             }

@@ -46,6 +46,26 @@ import Testing
         #expect(table.presenterCount == 1)
     }
 
+    /// Who showed the name that stays was asked to close it, as an editor removed its backup.
+    @Test func whoShowsANameThatStaysIsNotAskedForTheEndOfAnother() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        let first = table.addPresenter(of: NodeID(4), named: EntryID(1), in: folders)
+        let second = table.addPresenter(of: NodeID(4), named: EntryID(2), in: folders)
+        let claim = table.claim([
+            Intent(node: NodeID(4), folders: folders, access: .write(.forDeleting), stayingNames: [EntryID(2)])
+        ])
+        var asked: [PresenterID: [Question]] = [:]
+        while case let actions = table.takeActions(), actions != [.granted(claim)] {
+            for case .ask(let presenter, let question, let number, _) in actions {
+                asked[presenter, default: []].append(question)
+                table.answered(number)
+            }
+            if actions.isEmpty { break }
+        }
+        #expect(asked[first] == [.relinquishToWriter, .accommodateDeletion])
+        #expect(asked[second] == [.relinquishToWriter])
+    }
+
     /// It was shown as the backup, and had gone with that.
     @Test func whoShowsADocumentThatComesBackFromItsBackupIsToldWhere() {
         var table = ClaimTable(answerLimit: .seconds(5))

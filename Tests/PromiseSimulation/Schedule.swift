@@ -192,7 +192,11 @@ final class Schedule: @unchecked Sendable {
                 machine.engine.notePending()
             }
             var quietSince: Duration?
+            var instant = simulation.instantCount
             let isQuiet = simulation.run(atMost: limit) {
+                // To look takes longer than most steps.
+                guard simulation.instantCount > instant else { return false }
+                instant = simulation.instantCount
                 let isQuiet = machines.allSatisfy { (try? $0.isQuiet()) ?? false }
                 if !isQuiet {
                     quietSince = nil

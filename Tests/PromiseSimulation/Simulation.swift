@@ -41,6 +41,8 @@ final class Simulation: @unchecked Sendable {
     private var isOver = false
     private var writeCount = 0
     private(set) var stepCount = 0
+    /// How often nothing more could be done at one time.
+    private(set) var instantCount = 0
     private(set) var trace: Trace
     private let thread = pthread_self()
 
@@ -144,6 +146,7 @@ final class Simulation: @unchecked Sendable {
     }
 
     private func letTimePass() -> Bool {
+        instantCount += 1
         let looks = machines.flatMap { $0.lookouts.compactMap(\.due) }
         let dues =
             timers.map(\.due) + machines.compactMap(\.nextPump)

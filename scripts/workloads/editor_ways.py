@@ -221,10 +221,8 @@ def save_when_told(words, path, between):
 
 
 def vim(*settings):
-    words = ["vim", "-u", "NONE", "-es"]
-    for setting in ("autoread!", "noautoread", *settings):
-        if setting != "autoread!":
-            words += ["-c", f"set {setting}"]
+    # Below /tmp vim makes no backup of itself, and writes in place.
+    words = ["vim", "-u", "NONE", "-es", "-c", " ".join(["set noautoread backupskip=", *settings])]
     # A change on the disk makes `:w!` necessary, as the user would answer the question.
     return editor(*words, "-c", "%s/line 7$/line seven/", "-c", "silent !WAIT", "-c", "w!", "-c", "q!", "DOCUMENT")
 
@@ -343,7 +341,7 @@ WAYS = {
 MORE = {
     "nano": nano,
     "emacs": program(
-        "emacs", "-Q", "--batch", "DOCUMENT", "--eval",
+        "emacs", "-Q", "--batch", "DOCUMENT", "--eval", "(setq backup-enable-predicate (lambda (name) t))", "--eval",
         '(progn (goto-char 1) (re-search-forward "line 7$") (replace-match "line seven") (save-buffer))', reads_first=True),
     "LibreOffice": libreoffice,
 }

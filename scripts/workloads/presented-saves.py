@@ -40,6 +40,7 @@ class Heard(Listener):
     def __init__(self, domain, path):
         super().__init__(daemon=True)
         self.domain, self.path, self.events, self.begun = domain, path, [], threading.Event()
+        self.asked = []
         self.start()
         if not self.begun.wait(20):
             raise Failed(f"nobody shows {path}")
@@ -49,6 +50,7 @@ class Heard(Listener):
             if name == "presenting":
                 self.begun.set()
             elif name == "ask":
+                self.asked.append(event["what"])
                 self.domain.answer(event)
             elif name == "tell" and event["what"] != "reacquire":
                 self.events.append((event["what"], event.get("path"), event.get("oldPath")))
@@ -175,6 +177,8 @@ class Case:
         wrong = [event for event in second.events if event[0] in ("didMove", "didDelete")]
         if wrong:
             raise Failed(f"the second name's presenter heard {second.events}")
+        if "accommodateDeletion" in second.asked:
+            raise Failed("the second name's presenter was asked to close it")
         # Of an exchange it hears that its file has another name for a moment, too.
         if self.way not in IN_PLACE | {"exchange"} and second.told("didChange"):
             raise Failed(f"the second name's presenter heard of a change: {second.events}")

@@ -191,7 +191,12 @@ private enum UnawareIntents {
     ) throws(Failure) -> [Intent] {
         guard let folders = try transaction.foldersAbove(entry) else { return [] }
         let place = NodeID.vacancy(entry.name, in: entry.parent)
-        return [Intent(node: entry.node, folders: folders, access: .write(options), place: place)]
+        let names = options.isDisjoint(with: [.forDeleting, .forReplacing]) ? [] : try transaction.entries(of: entry.node)
+        let others = Set(names.map(\.id).filter { $0 != entry.id })
+        return [
+            Intent(
+                node: entry.node, folders: folders, access: .write(options), place: place, stayingNames: others)
+        ]
     }
 
     /// What is made in a folder is not there yet: it concerns whoever has a claim on the folder, and not on what else is in it.

@@ -26,9 +26,12 @@ struct ClaimTarget {
         let entries = try transaction.entries(of: node)
         let entry = entries.first { asked == TreePlace($0.name, in: $0.parent) } ?? entries.first
         name = entries.count > 1 ? entry?.id : nil
-        otherNames = try ClaimTarget.intents(entries.filter { $0.id != entry?.id }, access, transaction)
+        let others = entries.filter { $0.id != entry?.id }
+        otherNames = try ClaimTarget.intents(others, access, transaction)
         place = entry.map { TreePlace($0.name, in: $0.parent) }
-        intent = Intent(node: node, folders: folders, access: access, place: place.map { .vacancy($0.name, in: $0.parent) })
+        intent = Intent(
+            node: node, folders: folders, access: access, place: place.map { .vacancy($0.name, in: $0.parent) },
+            stayingNames: Set(others.map(\.id)))
         isAboutPlace = false
     }
 
@@ -42,13 +45,14 @@ struct ClaimTarget {
         guard folder.kind == .folder else { throw Failure(.notFolder, "what it is to be in is no folder") }
         let entry = try transaction.entry(in: place.parent, named: place.name)
         let vacancy = NodeID.vacancy(place.name, in: place.parent)
-        self.place = place
-        intent = Intent(
-            node: entry?.node ?? vacancy, folders: [place.parent] + above, access: .write(options), place: vacancy)
-        isAboutPlace = entry == nil || options.contains(.forReplacing)
         let others = try entry.map { entry throws(Failure) in
             try transaction.entries(of: entry.node).filter { $0.id != entry.id }
         }
+        self.place = place
+        intent = Intent(
+            node: entry?.node ?? vacancy, folders: [place.parent] + above, access: .write(options), place: vacancy,
+            stayingNames: Set((others ?? []).map(\.id)))
+        isAboutPlace = entry == nil || options.contains(.forReplacing)
         name = others?.isEmpty == false ? entry?.id : nil
         otherNames = try ClaimTarget.intents(others ?? [], .write(options), transaction)
     }
