@@ -1,4 +1,5 @@
 import PromiseCore
+import PromiseFilesystem
 
 /// Moves of which no answer came, while others put something new where the moved thing was.
 extension Situation {
@@ -131,5 +132,36 @@ extension Situation {
     private func removeMoved() async throws(Failure) {
         try await remove(here, "w")
         for path in ["w", "w/", "w/x"] { expected[path] = nil }
+    }
+
+    /// Two machines make the same exchange; of one half of it has arrived when it takes that back. Each
+    /// content is somewhere, whoever has it under which name.
+    func exchangedBack() async throws(Failure) {
+        let texts = [world.ledger.token(), world.ledger.token()]
+        for (name, text) in zip(["a", "b"], texts) {
+            world.ledger.wrote(text, by: "here")
+            try await save(here, name, text)
+            expected[name] = nil
+        }
+        isUncertain = true
+        func exchange(_ number: Int) async throws(Failure) {
+            note("machine \(number) exchanges a and b")
+            try await machine(number).rename(path("a"), to: path("b"), isExchange: true)
+        }
+        try await wait("both contents, there") { shows(there, "a", texts[0]) && shows(there, "b", texts[1]) }
+        for name in ["a", "b"] { _ = try await machine(there).contents(of: try await machine(there).node(at: path(name)).node) }
+        machine(there).provider.line.isOffline = true
+        try await exchange(there)
+        try await exchange(here)
+        try await wait("half of the exchange") {
+            storedText("a") == texts[1] || storedText("b") == texts[0]
+        }
+        machine(here).provider.line.isOffline = true
+        machine(there).provider.line.isOffline = false
+        try await wait("the other half") { storedText("a") == texts[1] && storedText("b") == texts[0] }
+        try await wait("an end, there") { (try? machine(there).isQuiet()) ?? false }
+        try await exchange(here)
+        await pause(5_000)
+        machine(here).provider.line.isOffline = false
     }
 }

@@ -13,11 +13,11 @@ final class Situation: @unchecked Sendable {
         case refusedCall, folderGoesMeanwhile, exchange, failedWrite, sameContent, listingInPages, twoOperations, cutMove,
             deathInMove, oldListing, removedWhileSent, savedTwice, editMeetsMove, newNameOfOld, movedAgain,
             linkShownAsFile, exchangeBeforePowerCut, movedBack, conflictMovedBack,
-            endBeforePowerCut, heldOpen, treeMeetsMove, emptyMade
+            endBeforePowerCut, heldOpen, treeMeetsMove, emptyMade, exchangedBack
 
         /// What a seed chooses from. The others are played by their names alone, so that seeds mean
         /// what they meant before.
-        static let chosen = allCases.filter { $0 != .treeMeetsMove && $0 != .emptyMade }
+        static let chosen = allCases.filter { ![.treeMeetsMove, .emptyMade, .exchangedBack].contains($0) }
     }
 
     let simulation: Simulation
@@ -68,6 +68,7 @@ final class Situation: @unchecked Sendable {
             case .heldOpen: try await heldOpen()
             case .treeMeetsMove: try await treeMeetsMove()
             case .emptyMade: try await emptyMade()
+            case .exchangedBack: try await exchangedBack()
             }
             note("the situation is over")
             world.expect(expected, in: root, orMore: isUncertain)

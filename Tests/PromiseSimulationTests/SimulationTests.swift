@@ -200,6 +200,27 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A file that others had put where a move without an answer led was taken for the moved one, of its size and time, and
+    /// stayed here with the text of that.
+    @Test(.timeLimit(.minutes(2))) func whatOthersPutWhereAMoveLedIsRead() async throws {
+        let run = try await simulate(["--swarm", "--seed", "800002646"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
+    /// A text was sent under one name without an answer, and after an exchange under another. Others moved it from there to the
+    /// first one, where it was taken for an earlier state of what was there by then, and written over.
+    @Test(.timeLimit(.minutes(2)), arguments: [[], ["--less", "actions"]])
+    func whatOthersMoveToWhereItWasSentBeforeIsTheirs(less: [String]) async throws {
+        let run = try await simulate(["--swarm", "--seed", "800010092"] + less)
+        #expect(run.status == 0, "\(run.output)")
+    }
+
+    /// What was here again after two exchanges was taken for what the store has, and went for the last time.
+    @Test(.timeLimit(.minutes(5))) func anExchangeThatIsTakenBackByHalfLosesNothing() async throws {
+        let run = try await simulate(["--situation", "exchangedBack", "--seed", "1", "--schedules", "12"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// Fetches that break off, reads and writes of parts, and what others replace before all of it has come.
     @Test(.timeLimit(.minutes(10))) func filesThatComeInPiecesLoseNothing() async throws {
         let run = try await simulate(

@@ -88,6 +88,7 @@ enum Tree {
         _ step: Step, _ entry: Entry, depth: Int, _ turn: inout Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Progress {
+        try SentTwice.gone(step, entry, turn, transaction)
         switch step {
         case .removeLocal:
             if try isUnderWay(below: entry, &turn, transaction) { return .waits }

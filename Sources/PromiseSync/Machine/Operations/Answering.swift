@@ -96,7 +96,9 @@ enum Answering {
             try setVersion(item.version, of: operation, &turn, transaction)
             try transaction.setFingerprint(
                 Fingerprint(version: item.version, size: item.size, digest: remote), of: identifier)
-        } else if let local, var synced = try agreed(identifier, digest: local, transaction) {
+        } else if let local, var synced = try agreed(identifier, digest: local, transaction),
+            try !isOfAnother(operation, than: synced, transaction)
+        {
             // The same bytes were written anew here: the only edit is theirs.
             synced.edits = operation.edits
             try transaction.setSynced(synced)
@@ -113,6 +115,15 @@ enum Answering {
             return try planAgain(operation.subject, &turn, transaction)
         }
         try turn.makeDue([operation.subject], transaction)
+    }
+
+    /// The content here came from another item, as by an exchange, and may have been taken back from
+    /// there: others believe that it is there, and this may be the last one.
+    private static func isOfAnother(
+        _ operation: Operation, than synced: SyncedItem, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let id = operation.node, let version = try transaction.node(id)?.version else { return false }
+        return version != synced.item.version
     }
 
     /// Which of the node's edits the provider's content is; nil: somebody else's.

@@ -13,4 +13,34 @@ enum OwnMoves {
         (agreed.item.parent, agreed.item.name) = (item.parent, item.name)
         try transaction.setSynced(agreed)
     }
+
+    /// A move was carried out without an answer, and what others put where the item had been was taken for its new content,
+    /// perhaps by a node of its own; or what they put where it led was taken for it, by size and time. What it has is read.
+    static func readBack(
+        _ item: Item, _ sent: SentChange, _ shown: Entry, agreedBefore: SyncedItem?, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard item.kind == .file else { return }
+        if let base = sent.base, sent.isMove, item.version != base {
+            return try expect(item, here: base, sent.edits, &turn, transaction)
+        }
+        guard sent.base == item.version, let node = try transaction.node(shown.node),
+            node.edits == sent.edits || node.edits == agreedBefore?.edits,
+            let version = node.version, version != item.version,
+            try !node.hasVersionOfAnotherName(than: shown.id, transaction)
+        else { return }
+        try expect(item, here: version, node.edits, &turn, transaction)
+    }
+
+    /// Where the item is, is agreed on; of its content another version is here.
+    private static func expect(
+        _ item: Item, here version: ContentVersion, _ edits: UInt64, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        var agreed = item
+        agreed.version = version
+        try transaction.setSynced(SyncedItem(item: agreed, edits: edits))
+        try transaction.setRemote(item.identifier, .present(item))
+        turn.noteDivergence()
+    }
 }

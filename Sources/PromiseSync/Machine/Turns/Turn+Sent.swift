@@ -202,6 +202,14 @@ extension Turn {
             // Under way right now: its outcome will tell, and nothing is to be made of the item
             // before.
             if memory.operations.isBusy(ItemPlace(parent: parent, name: item.name)) { return true }
+            explain("\(item.name) is what was sent of edits \(sent.edits)\(sent.isMove ? ", moved" : "")")
+            switch try SentTwice.finding(item, as: sent, &self, transaction) {
+            case .own: break
+            case .doubtful: return true
+            case .others:
+                try forgetSent(sent, transaction)
+                return false
+            }
             try forgetSent(sent, transaction)
             if !isPlace { try transaction.deleteSent(of: item.identifier) }
             try acknowledge(item, sent, transaction)
@@ -226,7 +234,7 @@ extension Turn {
             }
             let before = try transaction.synced(item.identifier)
             try agreeOnSent(item, sent, transaction)
-            try followMoved(item, sent, shown, agreedBefore: before, transaction)
+            try OwnMoves.readBack(item, sent, shown, agreedBefore: before, &self, transaction)
             return try remind(.entry(shown.id), transaction)
         }
         guard var entry = try transaction.entry(sent.entry) else {
@@ -261,25 +269,6 @@ extension Turn {
     ) throws(Failure) {
         try transaction.setSynced(SyncedItem(item: item, edits: sent.edits))
         try transaction.setRemote(item.identifier, nil)
-    }
-
-    /// A move was carried out without an answer, and what others put where the item had been was taken for
-    /// its new content, perhaps by a node of its own: what it has is followed back.
-    private mutating func followMoved(
-        _ item: Item, _ sent: SentChange, _ shown: Entry, agreedBefore: SyncedItem?,
-        _ transaction: borrowing Transaction
-    ) throws(Failure) {
-        guard item.kind == .file, sent.base == item.version,
-            let node = try transaction.node(shown.node),
-            node.edits == sent.edits || node.edits == agreedBefore?.edits,
-            let version = node.version, version != item.version,
-            try !node.hasVersionOfAnotherName(than: shown.id, transaction)
-        else { return }
-        var agreed = item
-        agreed.version = version
-        try transaction.setSynced(SyncedItem(item: agreed, edits: node.edits))
-        try transaction.setRemote(item.identifier, .present(item))
-        noteDivergence()
     }
 
     /// Another node is shown for the item now, and counts its edits for itself. When it was edited the one

@@ -1,0 +1,69 @@
+import PromiseCore
+import PromiseIndex
+
+/// A content that was sent to two items of a store of places: to one without an answer, and, as
+/// programs exchanged the two meanwhile, to the other. When others then move that other item to where
+/// the first one is, it looks there like what had been sent there: like an earlier state, which what is
+/// here goes beyond. It may be the last of it. Edits are counted on through exchanges, and so tell which
+/// of the two was sent last.
+enum SentTwice {
+    /// Others have taken away, or replaced, what an item had: what has the content elsewhere from now on
+    /// is not known to be what was sent there.
+    static func gone(
+        _ step: Step, _ entry: Entry, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard step.endsContent, turn.facts.knowsByPlace, let identifier = entry.identifier,
+            try transaction.hasSent(), let synced = try transaction.synced(identifier), synced.item.kind == .file
+        else { return }
+        let known = synced.item
+        let digest = try transaction.fingerprint(of: identifier)?.digest
+        let running = Set(turn.memory.operations.running.values.compactMap(\.sent))
+        for (id, sent) in try ContentTwins.sent(size: known.size, transaction)
+        where sent.item != identifier && !sent.isMove && sent.edits < synced.edits && !running.contains(id) {
+            let isSame = sent.digest.flatMap { one in digest.map { one == $0 } }
+            if isSame ?? (sent.modificationTime == known.metadata.modificationTime) {
+                try transaction.deleteSent(id)
+            }
+        }
+    }
+
+    enum Finding {
+        /// No other item is known to have it, or that has it still.
+        case own
+        /// The other item has left its place.
+        case others
+        /// The folder of the other item is looked at first.
+        case doubtful
+    }
+
+    /// What is found with a content that was sent there.
+    static func finding(
+        _ item: Item, as sent: SentChange, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Finding {
+        guard turn.facts.knowsByPlace, item.kind == .file, sent.base == nil, !sent.isMove, let parent = item.parent,
+            let other = try ContentTwins.synced(of: item, transaction), other.edits > sent.edits,
+            let folder = other.item.parent
+        else { return .own }
+        if try transaction.remote(other.item.identifier) != nil { return .others }
+        let now = turn.now.uptime
+        switch turn.memory.questions.looks[folder] {
+        case .done(let time) where now - time < FirstNames.lookPatience: return .own
+        case .wanted(let time) where now - time < FirstNames.lookPatience: break
+        case .done, .wanted, nil:
+            turn.remember { $0.questions.looks[folder] = .wanted(at: now) }
+            turn.listAgain(folder, after: .zero)
+        }
+        turn.listAgain(parent, after: .seconds(1))
+        return .doubtful
+    }
+}
+
+extension Step {
+    /// What is here of a file goes.
+    fileprivate var endsContent: Bool {
+        switch self {
+        case .removeLocal, .replaceContent: true
+        default: false
+        }
+    }
+}
