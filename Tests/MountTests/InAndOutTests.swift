@@ -39,6 +39,47 @@ extension MountSuites {
             }
         }
 
+        /// It was compared with itself, found to be there already, and removed.
+        @Test(.timeLimit(.minutes(2))) func whatIsMovedToWhereItIsStays() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir -p "$T/d/sub"; echo one > "$T/d/a"; ln -s a "$T/d/l"; echo deep > "$T/d/sub/b"; ln -s d "$T/way"
+                    cd "$T"; cp -a d kept
+                    for what in d/a d/l d/sub way/a; do
+                        for to in d way "$T/d" d/. ; do
+                            s=0; "$P" move "$what" "$to" 2> said || s=$?; [ "$s" = 1 ]; grep -q 'there already' said
+                        done
+                    done
+                    "$P" move --copy d/a d 2> said || s=$?; diff -r --no-dereference kept d
+                    # Two hard links are two items, and one goes.
+                    mkdir other; ln d/a other/a; "$P" move other/a d; [ ! -e other/a ]; diff -r --no-dereference kept d
+                    # By another path to it, into itself.
+                    for to in d/sub way/sub "$T/way/sub/new"; do
+                        for from in d "$T/d" "$T/../$(basename "$T")/d"; do
+                            s=0; "$P" move "$from" "$to" 2> said || s=$?; [ "$s" = 1 ]; grep -q 'into itself' said
+                            s=0; "$P" move --copy "$from" "$to" 2> said || s=$?; [ "$s" = 1 ]; grep -q 'into itself' said
+                        done
+                    done
+                    diff -r --no-dereference kept d
+                    """)
+            }
+        }
+
+        /// The mount showed it at its new place already, and its removal was followed there.
+        @Test(.timeLimit(.minutes(2))) func whatIsInOneStorageIsNotMovedByTwoWaysToIt() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$C/in"; echo one > "$C/in/a"; within 10 '[ -e "$M/in/a" ]'; ln -s "$C" "$T/way"
+                    refused() { s=0; "$P" move "$@" 2> "$T/said" || s=$?; [ "$s" = 2 ]; grep -q 'one storage' "$T/said"; }
+                    refused "$C/in/a" "$M/in"; refused "$M/in/a" "$C/in"; refused "$T/way/in" "$M"; refused "$M/in" "$T/way"
+                    refused "$C" "$M/in"; [ "$(cat "$C/in/a" "$M/in/a")" = "$(printf 'one\none')" ]
+                    "$P" move "$M/in/a" "$M/b"; [ "$(cat "$M/b")" = one ]
+                    """)
+            }
+        }
+
         /// It was that of the first call, which had taken most of it away.
         @Test(.timeLimit(.minutes(2))) func aFolderThatIsMovedByTwoCallsKeepsItsTime() async throws {
             try await MountedDomain.with { domain in

@@ -4,6 +4,7 @@ import PromiseControl
 import PromiseCore
 import PromiseDomain
 import PromiseSystem
+import PromiseWire
 
 /// The process that serves a mount: from start to the end of the mount.
 enum Daemon {
@@ -47,14 +48,30 @@ enum Daemon {
         LoggingSystem.bootstrap { _ in DaemonLog(logLevel: level) }
     }
 
+    /// Where the socket can be. Who goes on with a mount that is there takes another place where the
+    /// session's folder has gone: nobody would serve the mount any more.
+    private static func preparedSocket(
+        _ path: String, _ domain: String, isSuccessor: Bool
+    ) async throws(CommandFailure) -> String {
+        let own = ControlSocket.path(domain: domain, user: geteuid(), runtimeFolder: nil)
+        var problem: CommandFailure?
+        for place in isSuccessor && own != path ? [path, own] : [path] {
+            do throws(ControlServer.StartFailure) {
+                try await Blocking.run { () throws(ControlServer.StartFailure) in
+                    try ControlServer.prepare(socketPath: place)
+                }
+                return place
+            } catch {
+                problem = problem ?? CommandFailure(error.message, exitStatus: error.exitStatus)
+            }
+        }
+        throw problem ?? CommandFailure("there is no place for the control socket")
+    }
+
     private static func serve(
         _ configuration: DomainConfiguration, socketPath: String, _ logger: Logger, _ holder: Holder?, _ ready: ReadyChannel?
     ) async throws(CommandFailure) {
-        do throws(ControlServer.StartFailure) {
-            try await Blocking.run { () throws(ControlServer.StartFailure) in try ControlServer.prepare(socketPath: socketPath) }
-        } catch {
-            throw CommandFailure(error.message, exitStatus: error.exitStatus)
-        }
+        let socketPath = try await preparedSocket(socketPath, configuration.name, isSuccessor: holder?.device != nil)
         // Before there is a mount that nobody would end.
         let signals = TerminationSignals(logger)
         let domain: Domain

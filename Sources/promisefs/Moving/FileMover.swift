@@ -34,6 +34,13 @@ struct FileMover {
 
     /// Goes on with other items where one cannot be moved, and notes why.
     mutating func move(_ source: [UInt8], to target: [UInt8]) throws(CommandFailure) {
+        if let status = try? FileStatus.of(source, label: "move.look"), status.kind == .folder,
+            MoveCheck.isInside(target, status)
+        {
+            let sentence = "'\(escapedForDisplay(source))' cannot be \(isCopy ? "copied" : "moved") into itself"
+            failures.append(CommandFailure(sentence))
+            return
+        }
         do throws(Trouble) { try moveOrLeave(source, to: target) } catch { throw error.failure }
     }
 
@@ -52,6 +59,10 @@ struct FileMover {
             try checkMayGo(source)
         }
         let status = try look(at: source)
+        if MoveCheck.isOne(source, status, target) {
+            let sentence = "'\(escapedForDisplay(source))' is there already"
+            throw Trouble(failure: CommandFailure(sentence), isOfOne: true)
+        }
         switch status.kind {
         case .folder: try moveFolder(source, status, to: target)
         case .link: try moveLink(source, status, to: target)
@@ -87,10 +98,6 @@ struct FileMover {
     private mutating func moveFolder(
         _ source: [UInt8], _ status: FileStatus, to target: [UInt8]
     ) throws(Trouble) {
-        if target.starts(with: source + [0x2F]) {
-            let sentence = "'\(escapedForDisplay(source))' cannot be moved into itself"
-            throw Trouble(failure: CommandFailure(sentence), isOfOne: true)
-        }
         do throws(SystemError) {
             try makeFolder(target, mode: 0o700, label: "move.folder")
         } catch {
@@ -159,6 +166,8 @@ struct FileMover {
                 guard try isSame(file, target) else {
                     throw SystemError(errno: EEXIST, label: "move.target")
                 }
+                // It may not have come to the disk, nor its name: nobody knows who put it there.
+                if !isCopy { try synchronizeFile(target) }
             } else {
                 try copy(file, status, to: target)
             }
@@ -309,6 +318,12 @@ struct FileMover {
     private static func opened(_ folder: [UInt8]) throws(SystemError) -> Descriptor {
         try Descriptor.open(
             folder, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, label: "move.opendir")
+    }
+
+    private func synchronizeFile(_ path: [UInt8]) throws(SystemError) {
+        let file = try Descriptor.open(path, flags: O_RDONLY | O_NOFOLLOW, label: "move.opened")
+        try synchronize(file.number, dataOnly: false, label: "move.fsync")
+        try synchronizeFolder(of: path)
     }
 
     private func synchronizeFolder(of path: [UInt8]) throws(SystemError) {

@@ -176,12 +176,16 @@ struct FolderComparison {
     private(set) var added = 0
     /// Why other items were not looked at, or not copied.
     private(set) var failures: [CommandFailure] = []
+    private var top: FileStatus?
 
     init(source: [UInt8], target: [UInt8]) {
         (self.source, self.target) = (source, target)
     }
 
-    mutating func run() throws(CommandFailure) { try compare([]) }
+    mutating func run() throws(CommandFailure) {
+        top = try? FileStatus.of(target, label: "adopt.target")
+        try compare([])
+    }
 
     private mutating func compare(_ folder: [UInt8]) throws(CommandFailure) {
         let names: [[UInt8]]
@@ -197,8 +201,8 @@ struct FolderComparison {
             let path = folder + [0x2F] + name
             let (here, there) = (source + path, target + path)
             // The domain itself may be mounted in the folder.
-            if here == target { continue }
             guard let one = try? FileStatus.of(here, label: "adopt.look") else { continue }
+            if here == target || top.map({ MoveCheck.isSame($0, one) }) ?? false { continue }
             guard let two = try? FileStatus.of(there, label: "adopt.look") else {
                 try add(here, at: there)
                 continue

@@ -34,9 +34,10 @@ struct MoveCommand: AsyncParsableCommand {
     func run() async throws {
         let all = paths.map { MoveCommand.plain($0.bytes) }
         let isCopy = copy
+        let isFolder = await Blocking.run { MoveCommand.isFolder(all[all.count - 1]) }
+        if !isCopy { try await MoveSides.check(Array(all.dropLast()), target: all[all.count - 1], isFolder: isFolder) }
         let done = try await Blocking.run { () throws(CommandFailure) -> FileMover in
             let (sources, target) = (all.dropLast(), all[all.count - 1])
-            let isFolder = MoveCommand.isFolder(target)
             guard isFolder || sources.count == 1 else {
                 throw CommandFailure(
                     "'\(escapedForDisplay(target))' is no folder", exitStatus: ExitStatus.usage)
