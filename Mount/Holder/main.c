@@ -270,11 +270,12 @@ static void abort_connection(void) {
   close(file);
 }
 
-// The mount goes, and whoever waits on it gets an error.
-static void abandon(void) {
+// Whoever waits on the mount gets an error. It goes where somebody wanted its end, or where it was never served; else it stays,
+// dead: the folder below would be taken for what is mounted, and for empty, by a backup say. `promisefs mount` replaces it.
+static void abandon(bool stays) {
   if (device < 0 || !is_connected()) return;
   abort_connection();
-  if (geteuid() != 0 || umount2(mount_point, MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
+  if (!stays && (geteuid() != 0 || umount2(mount_point, MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW) != 0)) {
     char *const arguments[] = {"fusermount3", "-u", "-q", "-z", "--", (char *)mount_point, NULL};
     pid_t process;
     if (posix_spawnp(&process, arguments[0], NULL, NULL, arguments, environ) == 0) waitpid(process, NULL, 0);
@@ -318,7 +319,7 @@ static int run(char **command) {
     if (daemon.has_ended) return exit_status(last_status);
     // One that has never served says itself why, to whoever started it.
     if (is_first && !daemon.is_serving) {
-      abandon();
+      abandon(false);
       return exit_status(last_status);
     }
     if (device >= 0 && !is_connected()) return exit_status(last_status);
@@ -331,7 +332,7 @@ static int run(char **command) {
     if (!daemon.wants_restart) describe(last_status, is_over ? "its mount is given up" : next);
     restarts++;
     if (is_over || !pause_for(wait)) {
-      abandon();
+      abandon(!is_ending());
       return exit_status(last_status);
     }
   }

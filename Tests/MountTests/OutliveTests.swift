@@ -51,6 +51,23 @@ extension MountSuites {
             }
         }
 
+        /// It was taken away, and a backup took the folder below, which is empty, for what is mounted. It takes a minute.
+        @Test(.timeLimit(.minutes(3)), .enabled(if: Machine.isFullScale))
+        func aMountThatIsGivenUpHidesTheFolderBelow() async throws {
+            var options = options
+            options.prepare = "echo one > \"$C/file\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("cat \"$M/file\"; mv \"$S/index.sqlite\" \"$T/aside\"; mkdir \"$S/index.sqlite\"")
+                try domain.killDaemon()
+                try await domain.shell(
+                    """
+                    within 90 '! stat "$M"'; not ls "$M" 2> "$T/said"; grep -qE 'not connected|aborted' "$T/said"
+                    rmdir "$S/index.sqlite"; mv "$T/aside" "$S/index.sqlite"; "$P" unmount "$M" || true
+                    \(domain.mountCommand); [ "$(cat "$M/file")" = one ]
+                    """, seconds: 150)
+            }
+        }
+
         /// Commands said that there was none, and to unmount with --lazy, while programs only waited.
         @Test(.timeLimit(.minutes(2))) func aCommandRightAfterADeathIsAnsweredByTheNextDaemon() async throws {
             try await MountedDomain.with(options) { domain in
