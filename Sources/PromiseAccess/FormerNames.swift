@@ -17,8 +17,8 @@ package struct FormerNames: Hashable, Sendable {
 
     static let schema = 1
     static let about = "what items of this storage were called where its domain was before"
-    /// No piece is larger than a provider keeps.
-    static let pieceCount = 20_000
+    /// No piece is larger than a provider keeps, whatever the names are: items and moves each have half.
+    static let (pieceCount, halfByteCount) = (20_000, 4 << 20)
     /// Before the number of a piece.
     package static let prefix = "former-"
 
@@ -58,23 +58,27 @@ package struct FormerNames: Hashable, Sendable {
     }
 
     package var pieces: [[UInt8]] {
-        let sorted = items.sorted { $0.key.rawValue < $1.key.rawValue }
-        let moves = moved.places.map { (ItemKey.text($0.key), ItemKey.text($0.value)) }.sorted { $0.0 < $1.0 }
-        return stride(from: 0, to: max(sorted.count, moves.count), by: FormerNames.pieceCount).map { start in
-            var fields: [Key: JSON] = [:]
-            for (old, now) in sorted.dropFirst(start).prefix(FormerNames.pieceCount) {
-                let identifier = now.identifier.map { [JSON.string($0.rawValue)] } ?? []
-                fields[Key(old.rawValue)] = .list([.string(ItemKey.text(now.path))] + identifier)
-            }
+        let items = items.sorted { $0.key.rawValue < $1.key.rawValue }.map { old, now in
+            let identifier = now.identifier.map { [JSON.string($0.rawValue)] } ?? []
+            return (old.rawValue, JSON.list([.string(ItemKey.text(now.path))] + identifier))
+        }
+        let moves = moved.places.map { (ItemKey.text($0.key), JSON.string(ItemKey.text($0.value))) }
+        let itemPieces = FormerNames.pieces(items)
+        let movePieces = FormerNames.pieces(moves.sorted { $0.0 < $1.0 })
+        return (0..<max(itemPieces.count, movePieces.count)).map { number in
             var piece: [Key: JSON] = [
-                "about": .string(FormerNames.about), "items": .map(fields),
-                "schema": .number(String(FormerNames.schema)),
+                "about": .string(FormerNames.about), "schema": .number(String(FormerNames.schema)),
+                "items": number < itemPieces.count ? itemPieces[number] : .map([:]),
             ]
-            let part = moves.dropFirst(start).prefix(FormerNames.pieceCount)
-            if !part.isEmpty {
-                piece["moved"] = .map(Dictionary(uniqueKeysWithValues: part.map { (Key($0.0), .string($0.1)) }))
-            }
+            if number < movePieces.count { piece["moved"] = movePieces[number] }
             return JSON.map(piece).encoded
         }
+    }
+
+    private static func pieces(_ fields: [(String, JSON)]) -> [JSON] {
+        let parts = fields.pieces(countMax: pieceCount, byteCountMax: halfByteCount) { name, value in
+            JSON.string(name).encoded.count + value.encoded.count + 2
+        }
+        return parts.map { part in .map(Dictionary(uniqueKeysWithValues: part.map { (Key($0.0), $0.1) })) }
     }
 }

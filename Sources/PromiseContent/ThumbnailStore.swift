@@ -42,7 +42,8 @@ package struct ThumbnailStore: Sendable {
     package func keep(
         _ picture: [UInt8], of node: NodeID, _ key: PictureKey, isUnsent: Bool
     ) throws(Failure) {
-        let draft = path(node) + Array(".new".utf8)
+        // Two may be kept at once.
+        let draft = path(node) + Array(".new-\(UInt64.random(in: 0 ... .max))".utf8)
         do throws(SystemError) {
             try makeFolders(folder, label: "thumbnail.folder")
             if isUnsent {

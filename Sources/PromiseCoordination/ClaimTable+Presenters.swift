@@ -130,11 +130,10 @@ extension ClaimTable {
         for intent in claim.intents {
             let questions = intent.access.questions
             guard !questions.isEmpty else { continue }
-            let place = places[intent.node]
-            for presenter in (place?.presentersBelow ?? []) + (place?.presenters ?? []) {
-                let showsWhatStays = presenters[presenter]?.name.map { intent.stayingNames.contains($0) } ?? false
-                for question in questions where result[presenter]?.contains(where: { $0.question == question }) != true {
-                    if question == .accommodateDeletion, showsWhatStays { continue }
+            for presenter in places[intent.node].map({ $0.presentersBelow + $0.presenters }) ?? [] {
+                let stays = presenters[presenter]?.name.map { intent.stayingNames.contains($0) } ?? false
+                for question in questions where !(stays && question == .accommodateDeletion)
+                    && result[presenter]?.contains(where: { $0.question == question }) != true {
                     result[presenter, default: []].append(Step(question: question, node: intent.node))
                 }
             }

@@ -42,6 +42,8 @@ struct FolderRemover: Sendable {
         let folder = place == .store ? try hidden.openUploads() : located.folder
         let name = hidden.names.name(place)
         try lock.withTurn { () throws(ProviderError) in
+            // Another daemon may have replaced it while this one waited: a kill would leave its file hidden.
+            guard try exchange.isUnchanged(located) else { throw ProviderError.changed(located) }
             beforeTakingEffect?()
             do throws(SystemError) {
                 try moveWithoutReplacing(
@@ -78,17 +80,20 @@ struct FolderRemover: Sendable {
 
     private func removeFolder(_ located: LocatedItem) throws(ProviderError) {
         let name = located.entry.name
-        try mapped("the folder '\(display(located.path))' cannot be deleted") {
-            () throws(SystemError) in
-            do throws(SystemError) {
-                try unlink(
-                    name, in: located.folder.number, isFolder: true, label: "folder.delete.folder")
-            } catch {
-                guard error.errno == ENOTEMPTY else { throw error }
-                // Only what a crash left behind may be in it, which nobody can see.
-                try hidden.removeOldUploads(beside: try located.folder.open(name))
-                try unlink(
-                    name, in: located.folder.number, isFolder: true, label: "folder.delete.folder")
+        // In turn: a file that another daemon has taken out to look at it may have to go back there.
+        try lock.withTurn { () throws(ProviderError) in
+            try mapped("the folder '\(display(located.path))' cannot be deleted") {
+                () throws(SystemError) in
+                do throws(SystemError) {
+                    try unlink(
+                        name, in: located.folder.number, isFolder: true, label: "folder.delete.folder")
+                } catch {
+                    guard error.errno == ENOTEMPTY else { throw error }
+                    // Only what a crash left behind may be in it, which nobody can see.
+                    try hidden.removeOldUploads(beside: try located.folder.open(name))
+                    try unlink(
+                        name, in: located.folder.number, isFolder: true, label: "folder.delete.folder")
+                }
             }
         }
         root.watcher.unwatch(located.entry.identifier)

@@ -14,8 +14,8 @@ package struct MovedRecord: Hashable, Sendable {
     private static let about = "where the domain of this storage was moved to"
     package static let place = PrivateName(.storage, "moved.json")!
     private static let piecePrefix = "moved-"
-    /// No piece is larger than a provider keeps.
-    private static let pieceCount = 10_000
+    /// No piece is larger than a provider keeps, whatever the names are.
+    private static let (pieceCount, pieceByteCount) = (10_000, 8 << 20)
 
     /// As for `mount`, without a user.
     package var provider: String
@@ -127,11 +127,13 @@ package struct MovedRecord: Hashable, Sendable {
     ) async throws(ProviderError) {
         let items = migration.places.values.sorted { $0.old.rawValue < $1.old.rawValue }
         var count = 0
-        for start in stride(from: 0, to: items.count, by: pieceCount) {
+        let pieces = items.map(\.json).pieces(countMax: pieceCount, byteCountMax: pieceByteCount) {
+            $0.encoded.count + 1
+        }
+        for list in pieces {
             guard let name = piece(count) else { break }
-            let list = items[start..<min(items.count, start + pieceCount)].map(\.json)
             let json = JSON.map([
-                "about": .string(about), "items": .list(list), "schema": .number(String(schema)),
+                "about": .string(about), "items": .list(Array(list)), "schema": .number(String(schema)),
             ])
             try await write(json.encoded, to: name, objects)
             count += 1

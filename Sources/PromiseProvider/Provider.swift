@@ -193,7 +193,10 @@ extension Provider {
 /// or that begin as one before.
 package struct PageTurns: Sendable {
     private static let idlePagesMax = 1000
-    private var seen: Set<PageToken> = []
+    /// Of a thousand items each, more than any folder has.
+    private static let pagesMax = 100_000
+    /// Of pages that were: a number of each, as a storage may give them names of any length.
+    private var seen: Set<Int> = []
     /// Of what pages began with: a number of it.
     private var beginnings: Set<Int> = []
     private var idleCount = 0
@@ -206,7 +209,10 @@ package struct PageTurns: Sendable {
     ) throws(ProviderError) {
         let isNew = first.map { beginnings.insert($0.hashValue).inserted } ?? false
         idleCount = isNew ? 0 : idleCount + 1
-        guard seen.insert(next).inserted, idleCount <= PageTurns.idlePagesMax else {
+        if seen.count >= PageTurns.pagesMax {
+            throw ProviderError(.permanent, "the listing does not end: it has more than \(PageTurns.pagesMax) pages")
+        }
+        guard seen.insert(next.hashValue).inserted, idleCount <= PageTurns.idlePagesMax else {
             throw ProviderError(
                 .retry, "the listing does not end: the storage names the same pages again, or empty ones only")
         }

@@ -46,7 +46,9 @@ struct RegularExpression: Sendable {
         case .empty: break
         case .any: try append(.any)
         case .scalar(let scalar): try append(.scalar(scalar.value))
-        case .oneOf(let members): try append(.oneOf(members))
+        case .oneOf(var members):
+            members.sort()
+            try append(.oneOf(members))
         case .sequence(let nodes): for node in nodes { try add(node) }
         case .alternatives(let nodes): try add(alternatives: nodes[...])
         case .star(let node):

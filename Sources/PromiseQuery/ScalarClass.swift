@@ -26,20 +26,40 @@ struct ScalarClass: Sendable {
     var kinds: [Kind] = []
     var isNegated = false
 
+    /// Of members that are in order.
     func contains(_ scalar: Unicode.Scalar) -> Bool {
-        (ranges.contains { $0.contains(scalar.value) } || kinds.contains { $0.contains(scalar) }) != isNegated
+        (hasInRanges(scalar.value) || kinds.contains { $0.contains(scalar) }) != isNegated
+    }
+
+    /// Brings the members into order: a pattern may name tens of thousands, and each character of a text
+    /// is looked for among them at every place of the pattern.
+    mutating func sort() {
+        var sorted: [ClosedRange<UInt32>] = []
+        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            if let last = sorted.last, range.lowerBound <= last.upperBound + 1 {
+                sorted[sorted.count - 1] = last.lowerBound...max(last.upperBound, range.upperBound)
+            } else {
+                sorted.append(range)
+            }
+        }
+        ranges = sorted
     }
 
     /// Adds what the members become in a text that was folded, as the text is and the class is not.
     mutating func fold(_ folding: TextFolding) {
         if folding.isEmpty { return }
-        for (from, to) in folding.replacements where ranges.contains(where: { $0.contains(from) }) {
-            // What comes last is what the next one most often follows, or is in.
-            if let last = ranges.last, last.upperBound == to || last.upperBound + 1 == to {
-                ranges[ranges.count - 1] = last.lowerBound...to
-            } else if !ranges.contains(where: { $0.contains(to) }) {
-                ranges.append(to...to)
-            }
+        sort()
+        ranges += folding.replacements.filter { hasInRanges($0.0) }.map { $0.1...$0.1 }
+        sort()
+    }
+
+    private func hasInRanges(_ value: UInt32) -> Bool {
+        var (low, high) = (0, ranges.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if ranges[middle].contains(value) { return true }
+            if ranges[middle].lowerBound > value { high = middle } else { low = middle + 1 }
         }
+        return false
     }
 }

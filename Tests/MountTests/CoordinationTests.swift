@@ -100,7 +100,7 @@ extension MountSuites {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(
                     """
-                    mkdir "$M/folder/Ünter"; head -c 3000000 /dev/urandom > "$M/folder/Ünter/data"; ln -s a "$M/folder/link"
+                    mkdir "$M/folder/Ünter"; head -c 3000000 /dev/urandom > "$M/folder/Ünter/data"; ln -s ziü "$M/folder/link"
                     "$P" coordinate read --option forUploading "$M/number" "$M/folder" -- sh -c '
                         echo 99 > "$1"; [ "$(cat "$PROMISEFS_SNAPSHOT_1")" = 0 ]; basename "$PROMISEFS_SNAPSHOT_2"
                         cp "$PROMISEFS_SNAPSHOT_2" "$2"; echo "$PROMISEFS_SNAPSHOT" > "$2.place"
@@ -112,6 +112,7 @@ extension MountSuites {
                         assert archive.testzip() is None
                         names = ["folder/", "folder/a", "folder/link", "folder/Ünter/", "folder/Ünter/data"]
                         assert sorted(archive.namelist()) == sorted(names), archive.namelist()
+                        assert archive.read("folder/link").decode() == "ziü"
                         assert archive.read("folder/Ünter/data") == open(sys.argv[2] + "/folder/Ünter/data", "rb").read()
                     END
                     within 10 '! [ -e "$(cat "$T/zip.place")" ]'

@@ -45,6 +45,10 @@ extension MountSuites {
                         "$P" kv set place 'line 7' --app com.example.editor --domain $N; "$P" sync --wait "$M"
                         s=0; migrate "folder:$T/new" 2> "$T/err" || s=$?; [ "$s" = 1 ]; grep -q 'unmount it first' "$T/err"
                         "$P" unmount --wait "$M"
+                        # It was brought into itself, one level deeper each time.
+                        mkdir -p "$C/a/inside"; ln -s "$C/a/inside" "$T/way"
+                        s=0; migrate "folder:$T/way" 2> "$T/err" || s=$?; [ "$s" = 6 ]; grep -q 'is inside' "$T/err"
+                        rmdir "$C/a/inside"
                         # Others go on working there.
                         echo changed > "$C/a/20"; rm "$C/a/21"; mv "$C/a/22" "$C/moved"; same "$C" "$C"
                         migrate "folder:$T/new" --json > "$T/json"; grep -q '"isMoved":true' "$T/json"

@@ -95,6 +95,17 @@ extension MountSuites {
             try await WebDAVServer.with { server in try await Self.run(script, server) }
         }
 
+        /// The primary group was taken for one that a user is alone in.
+        @Test(.timeLimit(.minutes(5))) func whatASharedGroupMayWriteIsNotBelieved() async throws {
+            let script = """
+                file="$T/nobody/home/.config/promisefs/config.toml"; mkdir -p "${file%/*}"; echo 'poll-interval = "5s"' > "$file"
+                chown -R nobody:$(id -g nobody) "$T/nobody/home"; chmod 664 "$file"
+                not as nobody "$P" mount "$T/nobody/cloud" 2> "$T/said"; grep 'can be written by a group' "$T/said"
+                chmod 644 "$file"; as nobody "$P" mount "$T/nobody/cloud"; as nobody "$P" unmount cloud
+                """
+            try await WebDAVServer.with { server in try await Self.run(script, server) }
+        }
+
         /// The folder of sockets goes when the last session of a user ends, and the mount does not.
         @Test(.timeLimit(.minutes(5))) func aMountIsFoundWhateverTheRuntimeFolder() async throws {
             let script = """
@@ -108,6 +119,10 @@ extension MountSuites {
                 # Taken away with the session: no user can make it again.
                 chown root "$T/nobody"; rm -rf "$T/nobody/run"
                 within 20 'as nobody "$P" status cloud'; grep 'is made anew' "$T/nobody/home/states/cloud/log/daemon.log"
+                # And a daemon that follows one that died there had no place for its socket, and served nobody.
+                as nobody sh -c 'echo kept > "$T/nobody/cloud/file"'
+                kill -9 "$(as nobody "$P" status cloud --json | sed 's/.*"processID":\\([0-9]*\\).*/\\1/')"
+                within 20 'as nobody "$P" status cloud'; as nobody grep kept "$T/nobody/cloud/file"
                 as nobody "$P" unmount cloud; as root "$P" unmount cloud
                 """
             try await WebDAVServer.with { server in try await Self.run(script, server) }

@@ -49,7 +49,8 @@ extension MountSuites {
                 script: """
                     printf 'first\\nsecond\\n' > "$M/note.txt"; sleep 3
                     for n in 1 2 3; do
-                        vim -u NONE -es -c 'set backup writebackup backupskip=' -c "normal! Goline $n" -c 'sleep 1' -c 'wq' "$M/note.txt"
+                        vim -u NONE -es -c 'set backup writebackup backupskip=' -c "normal! Goline $n" -c 'sleep 1' -c 'wq' \\
+                            "$M/note.txt"
                     done
                     printf 'first\\nsecond\\nline 1\\nline 2\\nline 3\\n' | cmp - "$M/note.txt"; rm -f "$M"/*~
                     """),

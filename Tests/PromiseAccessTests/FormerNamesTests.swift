@@ -23,6 +23,23 @@ import Testing
         }
     }
 
+    /// A piece of long names was larger than providers keep, and could not be read.
+    @Test func noPieceIsLargerThanAPrivateObject() {
+        var written = FormerNames()
+        let long = String(repeating: "%D0%B4", count: 100)
+        let folder = Array(repeating: FileName(String(repeating: "д", count: 100))!, count: 3)
+        for number in 0..<18_000 {
+            written.items[ItemIdentifier("\(long)/\(number)")] = FormerNames.Now(
+                identifier: ItemIdentifier("\(long)\(number)"), path: folder + [FileName("\(number)")!])
+        }
+        var read = FormerNames()
+        for piece in written.pieces {
+            #expect(piece.count < 16 << 20)
+            read.add(piece: piece)
+        }
+        #expect(read == written)
+    }
+
     private func path(_ text: String) -> [FileName] { text.split(separator: "/").map { FileName(String($0))! } }
 
     @Test func whatWasMovedIsFoundByItsPlaceThroughFoldersAndSeveralMoves() {

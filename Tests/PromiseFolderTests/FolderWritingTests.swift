@@ -110,6 +110,27 @@ struct FolderWritingTests {
         #expect(try folder.read("file") == Array("foreign".utf8))
     }
 
+    /// It was hidden to be looked at, and a kill at that moment left it there.
+    @Test func aFileReplacedBeforeTheTurnOfItsDeletionIsNotTakenAway() async throws {
+        let taken = Mutex(0)
+        let fixture = try await FolderFixture("turn", beforeTakingEffect: { taken.withLock { $0 += 1 } })
+        let folder = fixture.folder
+        try folder.write("base", to: "file")
+        let (item, reference) = try await fixture.item("file")
+        try folder.write("other", to: "first")
+        try folder.write("ours", to: "second")
+        try await fixture.provider.delete(try await fixture.item("first").reference, baseVersion: nil)
+        let others = try Descriptor.open(folder.path(".promisefs/lock"), flags: O_RDWR, label: "test")
+        #expect(flock(others.number, LOCK_EX) == 0)
+        async let answer = code { try await fixture.provider.delete(reference, baseVersion: item.version) }
+        try await Task.sleep(for: .milliseconds(200))
+        try rename(folder.path("second"), to: folder.path("file"), label: "test")
+        #expect(flock(others.number, LOCK_UN) == 0)
+        #expect(await answer == .conflict)
+        #expect(taken.withLock { $0 } == 1, "of the first one only")
+        #expect(try folder.read("file") == Array("ours".utf8))
+    }
+
     /// What came out was removed, as it was taken for our own.
     @Test func whatWasReplacedAndCannotBeLookedAtIsPutBack() async throws {
         let before = try await FolderFixture("exchange-unread")

@@ -130,6 +130,20 @@ import Testing
         #expect(!like.isSatisfied(by: item))
     }
 
+    /// Each of 1,900 classes was looked through from its beginning, for each character of each name.
+    @Test func aClassOfManyMembersTakesNoLongerThanAnother() throws {
+        let item = Item(values: [.name: .text(String(repeating: "a", count: 255))])
+        let members = String(String.UnicodeScalarView((0..<20_000).compactMap { Unicode.Scalar(0x4E00 + 2 * $0 % 20_000) }))
+        let pattern = "(([\(members)a]?){900}){2}b"
+        for relation in ["MATCHES", "MATCHES[cd]"] {
+            let predicate = try PredicateParser.parse("kMDItemFSName \(relation) %@", arguments: [.text(pattern)])
+            let time = ContinuousClock().measure { #expect(!predicate.isSatisfied(by: item)) }
+            #expect(time < .seconds(20))
+        }
+        let some = try PredicateParser.parse("kMDItemFSName MATCHES %@", arguments: [.text("[z\(members)b-ya]+")])
+        #expect(some.isSatisfied(by: item))
+    }
+
     @Test func argumentsAndPatternsCountAsPartsOfThePredicate() {
         let list = QueryValue.list((0..<20_000).map { .integer($0) })
         #expect(throws: PredicateError.self) { _ = try PredicateParser.parse("kMDItemFSSize IN %@", arguments: [list]) }

@@ -67,6 +67,7 @@ package struct DomainMigration: Sendable {
         let (old, new) = try (make(from, stateFolder, oldLogin), make(provider, nil, login))
         if new.name == from { return finished(from) }
         do throws(ProviderError) {
+            try NestedStorages.demandApart(old.name, new.name)
             for storage in [old, new] {
                 try await withDeadline(
                     DomainMigration.connectionPatience, "'\(storage.name)' did not answer"

@@ -32,6 +32,8 @@ extension Document {
     /// After the daemon was replaced the item may be elsewhere.
     private func isPresented(as id: Int64?, at path: [UInt8]?) {
         item = id
+        // What another daemon had lent it for has ended with that daemon, and nobody says so.
+        isLent = false
         if let path, path != location.path { isMoved(to: path) }
     }
 

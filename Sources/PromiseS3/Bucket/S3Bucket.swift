@@ -205,24 +205,31 @@ final class S3Bucket: Sendable {
         return result
     }
 
+    private static let everythingMax = 4_000_000
+
     /// Every key that begins so, also those that cannot be shown. All are in memory at once.
     func everything(
         _ prefix: [UInt8], _ what: String
     ) async throws(ProviderError) -> [[UInt8]: S3Listing.Object] {
         var result: [[UInt8]: S3Listing.Object] = [:]
-        try await forEachObject(prefix, what) { result[$0.key] = $0 }
+        try await forEachObject(prefix, what) { object throws(ProviderError) in
+            guard result.count < S3Bucket.everythingMax else {
+                throw ProviderError(.permanent, "\(what): it has more than \(S3Bucket.everythingMax) objects")
+            }
+            result[object.key] = object
+        }
         return result
     }
 
     /// The same, a page at a time.
     func forEachObject(
-        _ prefix: [UInt8], _ what: String, _ body: (S3Listing.Object) -> Void
+        _ prefix: [UInt8], _ what: String, _ body: (S3Listing.Object) throws(ProviderError) -> Void
     ) async throws(ProviderError) {
         var next: S3Listing.Next?
         var turns = PageTurns()
         repeat {
             let page = try await list(prefix, delimiter: false, from: next, what)
-            page.objects.forEach(body)
+            for object in page.objects { try body(object) }
             next = try page.turn(&turns)
         } while next != nil
     }

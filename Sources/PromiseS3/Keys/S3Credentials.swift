@@ -1,4 +1,5 @@
 import Glibc
+import PromiseCore
 package import PromiseProvider
 import PromiseSystem
 
@@ -13,6 +14,7 @@ package struct AccessKeySource: Sendable {
     package var own: CredentialSource
     /// Bytes of the path of AWS's credentials file; nil: there is none.
     package var sharedFile: [UInt8]?
+    private static let sharedFileByteCountMax = 1 << 20
     /// The section that is taken of it.
     package var profile: String
     /// Who gives keys that end, for when there is none here; a failure is a sentence on variables that cannot be meant, which
@@ -47,10 +49,16 @@ package struct AccessKeySource: Sendable {
             throw ProviderError(.permanent, "an S3 server wants an access key: set user and password, not a token")
         case nil: break
         }
-        guard let sharedFile, let bytes = readSmallFile(sharedFile), let text = String(validating: bytes, as: UTF8.self) else {
-            return nil
+        guard let sharedFile else { return nil }
+        switch TrustedFile.read(sharedFile, countMax: AccessKeySource.sharedFileByteCountMax) {
+        case .content(let bytes):
+            return String(validating: bytes, as: UTF8.self).flatMap {
+                AccessKeySource.key(inSharedFile: $0, profile: profile)
+            }
+        case .unreadable: return nil
+        case .stranger(let hand):
+            throw ProviderError(.permanent, "'\(escapedForDisplay(sharedFile))' \(hand)")
         }
-        return AccessKeySource.key(inSharedFile: text, profile: profile)
     }
 
     /// What a server's refusal of this key means for the user: where it was found, and where else there is one. `isTemporary`: a

@@ -8,7 +8,7 @@ extension FileStatus {
         if owner != geteuid() && owner != 0 { return "belongs to another user (\(owner))" }
         if permissions & 0o002 != 0 { return "can be written by everybody: run chmod o-w on it" }
         // The group that a user is alone in is as good as the user.
-        if permissions & 0o020 != 0 && group != getegid() && group != 0 {
+        if permissions & 0o020 != 0, group != 0, !OwnGroup.isOne(group) {
             return "can be written by a group (\(group)): run chmod g-w on it"
         }
         return nil

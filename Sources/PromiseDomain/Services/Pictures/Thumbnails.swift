@@ -62,7 +62,8 @@ package final class Thumbnails: Sendable {
     /// `.notFound` when there is none.
     package func picture(of id: NodeID, size: Int) async throws(Failure) -> [UInt8] {
         let (node, entry) = try document(id)
-        var picture = store.picture(of: id, PictureKey(node))
+        // A power cut may have left half of one.
+        var picture = store.picture(of: id, PictureKey(node)).flatMap { PictureFile($0) == nil ? nil : $0 }
         if picture == nil {
             picture = try await makeThumbnail(node, entry.name)
             let isOwn = picture != nil

@@ -33,7 +33,8 @@ final class ArchiveWriter {
             archive_entry_set_pathname(entry, path)
             archive_entry_set_pathname_utf8(entry, path)
         }
-        if let target = node.target { withCPath(target) { archive_entry_set_symlink_utf8(entry, $0) } }
+        // As bytes: the form for UTF-8 asks the process's locale, and leaves out what that has not.
+        if let target = node.target { withCPath(target) { archive_entry_set_symlink(entry, $0) } }
         archive_entry_set_filetype(entry, UInt32(node.kind))
         archive_entry_set_perm(entry, mode_t(node.mode & 0o7777))
         archive_entry_set_mtime(entry, time_t(node.time.seconds), 0)

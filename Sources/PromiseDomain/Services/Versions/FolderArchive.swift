@@ -24,31 +24,37 @@ struct FolderArchive {
         var node: Node
     }
 
-    /// False when something was written meanwhile, or content is not here.
+    /// False when something was written, made, moved or removed meanwhile, or content is not here.
     func write(_ folder: NodeID, to descriptor: CInt) throws(Failure) -> Bool {
         let writer = try ArchiveWriter(descriptor, isGivenUp: isGivenUp)
-        let (root, name) = try index.read { transaction throws(Failure) in
-            (try transaction.node(folder), try transaction.entries(of: folder).first?.name)
-        }
-        guard let root else { throw Failure(.gone, "the folder was removed meanwhile") }
-        // Of the whole mount there is no name to begin with.
-        var waiting = [Place(names: name.map { [$0] } ?? [], node: root)]
-        while let place = waiting.popLast() {
+        let places = try self.places(from: folder)
+        for place in places {
             guard try add(place, to: writer) else { return false }
-            if place.node.kind == .folder { waiting += try children(of: place).reversed() }
         }
         try writer.finish()
-        return true
+        // What was moved behind it would be in neither place, or in both.
+        return try self.places(from: folder).elementsEqual(places) { $0.names == $1.names && $0.node.id == $1.node.id }
     }
 
-    private func children(of place: Place) throws(Failure) -> [Place] {
+    /// All at one moment, each before what is below it.
+    private func places(from folder: NodeID) throws(Failure) -> [Place] {
         try index.read { transaction throws(Failure) in
-            var result: [Place] = []
-            for entry in try transaction.children(of: place.node.id) {
-                guard let node = try transaction.node(entry.node) else { continue }
-                result.append(Place(names: place.names + [entry.name], node: node))
+            guard let root = try transaction.node(folder) else {
+                throw Failure(.gone, "the folder was removed meanwhile")
             }
-            return result
+            let name = try transaction.entries(of: folder).first?.name
+            // Of the whole mount there is no name to begin with.
+            var waiting = [Place(names: name.map { [$0] } ?? [], node: root)]
+            var places: [Place] = []
+            while let place = waiting.popLast() {
+                places.append(place)
+                guard place.node.kind == .folder else { continue }
+                for entry in try transaction.children(of: place.node.id).reversed() {
+                    guard let node = try transaction.node(entry.node) else { continue }
+                    waiting.append(Place(names: place.names + [entry.name], node: node))
+                }
+            }
+            return places
         }
     }
 

@@ -50,29 +50,36 @@ package final class Snapshots: Sendable {
     /// claim to read, so only programs that know nothing of claims may write meanwhile; then it is
     /// made again. Throws `.busy` when they do not stop.
     package func make(of id: NodeID) async throws(Failure) -> Snapshot {
+        let end = SnapshotEnd()
+        for _ in 0..<Snapshots.attempts {
+            // Each time: others may have added files meanwhile, or content may have left.
+            let root = try await bringHere(id)
+            let made = try await end.unlessCancelled { [self] () async throws(Failure) in
+                try await pool.run { [self] () throws(Failure) in try attempt(root, end) }
+            }
+            if let made { return made }
+        }
+        throw Failure(.busy, "the item is being written without end; stop the program that does it")
+    }
+
+    private func bringHere(_ id: NodeID) async throws(Failure) -> Node {
         let fetched = try await items.fetch(id) { _ in }
         if let (_, failure) = fetched.failures.first { throw failure }
         let nodes = try await items.descendants(of: id, listing: true)
         guard let root = nodes.first, root.kind == .file || root.kind == .folder else {
             throw Failure(.invalid, "only files and folders are uploaded")
         }
-        let end = SnapshotEnd()
-        return try await end.unlessCancelled { [self] () async throws(Failure) in
-            try await pool.run { [self] () throws(Failure) in try make(root, end) }
-        }
+        return root
     }
 
-    private func make(_ root: Node, _ end: SnapshotEnd) throws(Failure) -> Snapshot {
-        let id = root.id
+    /// Nil when something was written meanwhile.
+    private func attempt(_ root: Node, _ end: SnapshotEnd) throws(Failure) -> Snapshot? {
         let name = try index.read { transaction throws(Failure) in
-            try transaction.path(of: id)?.last
+            try transaction.path(of: root.id)?.last
         }
         let suffix = root.kind == .folder ? Array(".zip".utf8) : []
         let snapshot = try place(named: (name?.bytes ?? Array("root".utf8)) + suffix)
-        for _ in 0..<Snapshots.attempts where try write(id, to: snapshot.path, end) {
-            return snapshot
-        }
-        throw Failure(.busy, "the item is being written without end; stop the program that does it")
+        return try write(root.id, to: snapshot.path, end) ? snapshot : nil
     }
 
     /// Those of a daemon that died.
@@ -154,9 +161,9 @@ private final class SnapshotEnd: Sendable {
     var isReached: Bool { bit.load(ordering: .relaxed) }
 
     func unlessCancelled(
-        _ body: @Sendable () async throws(Failure) -> Snapshot
-    ) async throws(Failure) -> Snapshot {
-        let outcome: Result<Snapshot, Failure> = await withTaskCancellationHandler {
+        _ body: @Sendable () async throws(Failure) -> Snapshot?
+    ) async throws(Failure) -> Snapshot? {
+        let outcome: Result<Snapshot?, Failure> = await withTaskCancellationHandler {
             do throws(Failure) {
                 return .success(try await body())
             } catch {
