@@ -92,19 +92,27 @@ class Program:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError as problem:
             if problem.errno == errno.ELOOP:
-                return change()
+                change()
+                return self.note("R", path)
             if problem.errno == errno.ENOENT and make:
                 return make()
             raise
         try:
             known = tokens_of(self.content(descriptor)) if stat.S_ISREG(os.fstat(descriptor).st_mode) else set()
+            before = os.fstat(descriptor).st_ctime_ns
             try:
                 change()
             except OSError:
+                # It may have been done all the same, to whatever was there.
                 self.give(known)
+                self.note("R", path)
                 raise
-            # Otherwise another one had its place already, and is what went: it was not seen, and may be missed.
-            if os.fstat(descriptor).st_nlink == 0:
+            # Otherwise another one had its place already, and is what went: it was not seen, and may be missed. So it is where
+            # others' version had come to the name: that leaves the node without one, and its time of change as it was.
+            after = os.fstat(descriptor)
+            if after.st_nlink == 0 and after.st_ctime_ns == before:
+                self.note("R", path)
+            if after.st_nlink == 0:
                 try:
                     known |= tokens_of(self.content(descriptor))
                 except OSError:
