@@ -167,8 +167,9 @@ extension MountSuites {
                         whose = turn % 3 == int(me)
                         while int((os.pread(file.fileno(), 100, 0).split() + [b"", b"0"])[1] or 0) < turn: time.sleep(0.002)
                         if whose:
-                            os.pwrite(file.fileno(), b"turn %d %s\\n" % (turn + 1, b"x" * (turn * 700 % 5000)), 0)
+                            # The turn is told last: the others go on by it.
                             os.ftruncate(file.fileno(), len(b"turn %d \\n" % (turn + 1)) + turn * 700 % 5000)
+                            os.pwrite(file.fileno(), b"turn %d %s\\n" % (turn + 1, b"x" * (turn * 700 % 5000)), 0)
                     while not os.pread(file.fileno(), 100, 0).startswith(b"turn 30"): time.sleep(0.002)
                     assert os.stat(path).st_size == os.fstat(file.fileno()).st_size == len(open(path, "rb").read())
                     print(os.stat(path).st_size)
