@@ -123,6 +123,7 @@ extension MountSuites {
                 as nobody sh -c 'echo kept > "$T/nobody/cloud/file"'
                 kill -9 "$(as nobody "$P" status cloud --json | sed 's/.*"processID":\\([0-9]*\\).*/\\1/')"
                 within 20 'as nobody "$P" status cloud'; as nobody grep kept "$T/nobody/cloud/file"
+                as nobody "$P" sync --wait cloud
                 as nobody "$P" unmount cloud; as root "$P" unmount cloud
                 """
             try await WebDAVServer.with { server in try await Self.run(script, server) }

@@ -151,6 +151,26 @@ struct AuthorizationTests {
         #expect(told([], isOpen: false)?.hasPrefix("Basic ") == true)
     }
 
+    /// A daemon that was started anew had forgotten it.
+    @Test func aServerThatAskedForDigestNeverGetsThePasswordItselfLaterEither() async throws {
+        let state = try TemporaryFolder("digest-memory")
+        let challenges = Mutex("Digest realm=\"r\", qop=\"auth\", nonce=\"n\"")
+        let server = ScriptedServer { _ in
+            reply("401 Unauthorized", ["WWW-Authenticate: \(challenges.withLock { $0 })"])
+        }
+        defer { server.stop() }
+        for _ in 0..<2 {
+            let provider = try WebDAVProvider(
+                location: try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/"),
+                credentials: CredentialSource(given: .password(user: "u", Secret("p"))), stateFolder: state.path,
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            _ = try? await provider.item(for: file)
+            challenges.withLock { $0 = "Basic realm=\"r\"" }
+        }
+        #expect(server.requests.count == 3)
+        #expect(!server.requests.contains { $0.contains("Basic") })
+    }
+
     @Test func aWrongPasswordIsTriedOnceWithEachScheme() async throws {
         try await withDigestServer(password: "wrong") { provider, server in
             await #expect { _ = try await provider.item(for: file) } throws: { error in

@@ -38,7 +38,7 @@ package struct DomainMigration: Sendable {
 
     /// What providers know of their servers, in the state folder.
     static let rememberedFiles = [
-        "webdav-server.json", "webdav-uploads.json", "s3-server.json", "s3-uploads.json",
+        "webdav-server.json", "webdav-uploads.json", "webdav-login.json", "s3-server.json", "s3-uploads.json",
         "s3-moves.json",
     ]
     /// What was killed may take a moment to let go of it.

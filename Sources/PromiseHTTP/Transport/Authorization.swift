@@ -29,17 +29,17 @@ package struct Authorization: Sendable {
     /// Others can read what is sent.
     private let isOpen: Bool
     /// The server has asked for Digest, also for one that cannot be answered.
-    private var hasAskedForDigest = false
+    package private(set) var hasAskedForDigest: Bool
 
-    package init(_ credentials: Credentials?, isOpen: Bool = false) {
+    /// `hasAskedForDigest`: it did when an earlier daemon was there.
+    package init(_ credentials: Credentials?, isOpen: Bool = false, hasAskedForDigest: Bool = false) {
         (self.credentials, self.isOpen) = (credentials, isOpen)
+        self.hasAskedForDigest = hasAskedForDigest
     }
 
     /// For the same server with other credentials.
     package func renewed(_ credentials: Credentials) -> Authorization {
-        var result = Authorization(credentials, isOpen: isOpen)
-        result.hasAskedForDigest = hasAskedForDigest
-        return result
+        Authorization(credentials, isOpen: isOpen, hasAskedForDigest: hasAskedForDigest)
     }
 
     /// The password itself is never sent.

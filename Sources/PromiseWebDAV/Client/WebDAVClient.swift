@@ -24,16 +24,22 @@ final class WebDAVClient: Sendable {
     private let relay: (any ServerRelay)?
     private let authorization: Mutex<Authorization>
     private let cookies: Mutex<CookieJar>
+    private let digestMemory: DigestMemory?
 
     init(
         location: WebDAVLocation, credentials: CredentialSource, trust: ServerTrust = .system, clock: any TimeSource,
-        timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(), relay: (any ServerRelay)? = nil
+        digestMemory: DigestMemory? = nil, timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(),
+        relay: (any ServerRelay)? = nil
     ) throws(ProviderError) {
         self.location = location
         self.clock = clock
         self.relay = relay
         source = credentials
-        authorization = Mutex(Authorization(try credentials.credentials(), isOpen: !location.isEncrypted))
+        self.digestMemory = digestMemory
+        authorization = Mutex(
+            Authorization(
+                try credentials.credentials(), isOpen: !location.isEncrypted,
+                hasAskedForDigest: digestMemory?.hasAsked ?? false))
         cookies = Mutex(CookieJar(host: location.host, isEncrypted: location.isEncrypted))
         transport = try HTTPTransport(server: location.origin, trust: trust, timeouts: timeouts)
     }
@@ -146,7 +152,13 @@ final class WebDAVClient: Sendable {
     private func learn(_ response: HTTPClientResponse, _ sent: String?, isFirst: Bool) -> Bool {
         let nonce = String(UInt64.random(in: 0 ... .max), radix: 36)
         let asked = response.headers["WWW-Authenticate"]
-        return authorization.withLock { $0.learn(asked, sent: sent, isFirst: isFirst, clientNonce: nonce) }
+        let (isNews, goesOn) = authorization.withLock { authorization in
+            let hadAsked = authorization.hasAskedForDigest
+            let goesOn = authorization.learn(asked, sent: sent, isFirst: isFirst, clientNonce: nonce)
+            return (authorization.hasAskedForDigest && !hadAsked, goesOn)
+        }
+        if isNews { digestMemory?.note() }
+        return goesOn
     }
 
     /// True when there are other credentials than those that were refused.

@@ -63,7 +63,9 @@ package final class WebDAVProvider: Provider, Sendable {
         self.mayProbe = mayProbe
         name = location.name
         let client = try WebDAVClient(
-            location: location, credentials: credentials, trust: trust, clock: clock, relay: relay)
+            location: location, credentials: credentials, trust: trust, clock: clock,
+            digestMemory: DigestMemory(folder: stateFolder, origin: location.origin, logger: logger),
+            relay: relay)
         traitsFile = RememberedFile(folder: stateFolder, name: "webdav-server.json", logger: logger)
         remembered = traitsFile.read()
         journal = UploadJournal(
