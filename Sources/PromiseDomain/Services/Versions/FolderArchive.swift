@@ -36,25 +36,30 @@ struct FolderArchive {
         return try self.places(from: folder).elementsEqual(places) { $0.names == $1.names && $0.node.id == $1.node.id }
     }
 
-    /// All at one moment, each before what is below it.
+    /// Each before what is below it. A folder at a time: calls on the mount wait for who reads the index.
     private func places(from folder: NodeID) throws(Failure) -> [Place] {
+        let (root, name) = try index.read { transaction throws(Failure) in
+            (try transaction.node(folder), try transaction.entries(of: folder).first?.name)
+        }
+        guard let root else { throw Failure(.gone, "the folder was removed meanwhile") }
+        // Of the whole mount there is no name to begin with.
+        var waiting = [Place(names: name.map { [$0] } ?? [], node: root)]
+        var places: [Place] = []
+        while let place = waiting.popLast() {
+            places.append(place)
+            if place.node.kind == .folder { waiting += try children(of: place).reversed() }
+        }
+        return places
+    }
+
+    private func children(of place: Place) throws(Failure) -> [Place] {
         try index.read { transaction throws(Failure) in
-            guard let root = try transaction.node(folder) else {
-                throw Failure(.gone, "the folder was removed meanwhile")
+            var result: [Place] = []
+            for entry in try transaction.children(of: place.node.id) {
+                guard let node = try transaction.node(entry.node) else { continue }
+                result.append(Place(names: place.names + [entry.name], node: node))
             }
-            let name = try transaction.entries(of: folder).first?.name
-            // Of the whole mount there is no name to begin with.
-            var waiting = [Place(names: name.map { [$0] } ?? [], node: root)]
-            var places: [Place] = []
-            while let place = waiting.popLast() {
-                places.append(place)
-                guard place.node.kind == .folder else { continue }
-                for entry in try transaction.children(of: place.node.id).reversed() {
-                    guard let node = try transaction.node(entry.node) else { continue }
-                    waiting.append(Place(names: place.names + [entry.name], node: node))
-                }
-            }
-            return places
+            return result
         }
     }
 
