@@ -26,7 +26,9 @@ extension ExtensionProvider {
     func root(_ document: ExtensionItemDocument) throws(ProviderError) -> Item {
         var document = document
         document.identifier = document.identifier ?? name
-        return try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document, isRoot: true) }
+        return try believed { () throws(ItemReading.Nonsense) in
+            try ItemReading.item(document, now: clock.now(), isRoot: true)
+        }
     }
 
     /// What the item of a place is called here, until the engine has a name for it.
@@ -35,10 +37,17 @@ extension ExtensionProvider {
         return ItemIdentifier(placeWord(path))
     }
 
+    /// Of an extension that has identifiers.
+    func item(_ document: ExtensionItemDocument) throws(ProviderError) -> Item {
+        try believed { () throws(ItemReading.Nonsense) in
+            try ItemReading.item(document, now: clock.now())
+        }
+    }
+
     /// What the extension says of something in a folder.
     func item(_ document: ExtensionItemDocument, in folder: ItemReference) throws(ProviderError) -> Item {
         guard namesPlaces else {
-            let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
+            let item = try self.item(document)
             guard item.parent == folder.identifier else {
                 throw client.lie("says that '\(item.name.display)' is in another folder than it was asked about")
             }
@@ -46,7 +55,8 @@ extension ExtensionProvider {
         }
         return try believed { () throws(ItemReading.Nonsense) in
             let name = try ItemReading.name(document)
-            return try ItemReading.item(document, as: (identifier(folder.path + [name]), folder.identifier))
+            let place = (identifier(folder.path + [name]), folder.identifier)
+            return try ItemReading.item(document, now: clock.now(), as: place)
         }
     }
 
@@ -57,10 +67,7 @@ extension ExtensionProvider {
         let root = shared.withLock { $0.root }
         let isRoot = reference.identifier == root
         guard namesPlaces, !isRoot else {
-            let item =
-                try isRoot
-                ? self.root(document)
-                : believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
+            let item = try isRoot ? self.root(document) : self.item(document)
             guard item.identifier == reference.identifier else {
                 throw client.lie("answers about another item than it was asked for")
             }
@@ -69,7 +76,8 @@ extension ExtensionProvider {
         let path = place.map { $0.parent.path + [$0.name] } ?? reference.path
         let item = try believed { () throws(ItemReading.Nonsense) in
             let parent = place?.parent.identifier ?? identifier(path.dropLast())
-            return try ItemReading.item(document, as: (identifier(path), parent))
+            return try ItemReading.item(
+                document, now: clock.now(), as: (identifier(path), parent))
         }
         guard item.name == path.last else { throw client.lie("answers about another item than it was asked for") }
         return item

@@ -40,6 +40,7 @@ package final class ExtensionProvider: Provider, Sendable {
 
     package let name: String
     let client: ExtensionClient
+    let clock: any TimeSource
     let logger: Logger
     let pool: BlockingPool
     let shared = Mutex(Shared())
@@ -54,7 +55,7 @@ package final class ExtensionProvider: Provider, Sendable {
         clock: any TimeSource = SystemClock()
     ) throws(ProviderError) {
         name = location.name
-        self.logger = logger
+        (self.logger, self.clock) = (logger, clock)
         let socket: [UInt8]
         switch location.form {
         case .socket(let path):
@@ -236,7 +237,7 @@ package final class ExtensionProvider: Provider, Sendable {
     /// Nil, and a warning, for what cannot be. Throws what only keeps from finding out: the changes are then asked for again.
     private func acceptable(_ document: ExtensionItemDocument) async throws(ProviderError) -> Item? {
         do throws(ProviderError) {
-            let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
+            let item = try self.item(document)
             try await checkPlace(of: item)
             return item
         } catch where error.isPassing {

@@ -14,22 +14,29 @@ package enum ItemReading {
         init(_ sentence: String) { self.sentence = sentence }
     }
 
-    /// `isRoot`: the item is the root, whose name and parent mean nothing.
-    package static func item(_ document: ExtensionItemDocument, isRoot: Bool = false) throws(Nonsense) -> Item {
+    /// `now`: how old a file is of which the extension tells no time. `isRoot`: the item is the
+    /// root, whose name and parent mean nothing.
+    package static func item(
+        _ document: ExtensionItemDocument, now: Timestamp, isRoot: Bool = false
+    ) throws(Nonsense) -> Item {
         let shown = shown(document)
         let identifier = try self.identifier(document.identifier ?? "")
-        if isRoot { return try item(document, identifier, parent: nil, named: FileName(trusted: Array("root".utf8))) }
+        if isRoot {
+            let name = FileName(trusted: Array("root".utf8))
+            return try item(document, identifier, parent: nil, named: name, now)
+        }
         let name = try self.name(document)
         let parent = try document.parent.map { parent throws(Nonsense) in try self.identifier(parent) }
         guard let parent, parent != identifier else { throw Nonsense("says of \(shown) no folder that holds it") }
-        return try item(document, identifier, parent: parent, named: name)
+        return try item(document, identifier, parent: parent, named: name, now)
     }
 
     /// The item of a place: whatever the document calls it and its folder.
     package static func item(
-        _ document: ExtensionItemDocument, as place: (identifier: ItemIdentifier, parent: ItemIdentifier)
+        _ document: ExtensionItemDocument, now: Timestamp,
+        as place: (identifier: ItemIdentifier, parent: ItemIdentifier)
     ) throws(Nonsense) -> Item {
-        try item(document, place.identifier, parent: place.parent, named: try name(document))
+        try item(document, place.identifier, parent: place.parent, named: try name(document), now)
     }
 
     package static func name(_ document: ExtensionItemDocument) throws(Nonsense) -> FileName {
@@ -44,7 +51,8 @@ package enum ItemReading {
     }
 
     private static func item(
-        _ document: ExtensionItemDocument, _ identifier: ItemIdentifier, parent: ItemIdentifier?, named name: FileName
+        _ document: ExtensionItemDocument, _ identifier: ItemIdentifier, parent: ItemIdentifier?,
+        named name: FileName, _ now: Timestamp
     ) throws(Nonsense) -> Item {
         let shown = shown(document)
         guard let kind = kinds[document.kind] else { throw Nonsense("gives \(shown) a kind that there is not") }
@@ -58,9 +66,12 @@ package enum ItemReading {
         case .link: size = UInt64(target?.count ?? 0)
         default: size = 0
         }
-        return Item(
+        var item = Item(
             identifier: identifier, parent: parent, name: name, kind: kind, size: size,
-            metadata: try metadata(document, kind, shown), version: try version(document, kind, shown), target: target)
+            metadata: try metadata(document, kind, shown, now),
+            version: try version(document, kind, shown), target: target)
+        item.isGuess = document.modified == nil && kind != .folder
+        return item
     }
 
     package static func identifier(_ text: String) throws(Nonsense) -> ItemIdentifier {
@@ -98,12 +109,13 @@ package enum ItemReading {
     }
 
     private static func metadata(
-        _ document: ExtensionItemDocument, _ kind: NodeKind, _ shown: String
+        _ document: ExtensionItemDocument, _ kind: NodeKind, _ shown: String, _ now: Timestamp
     ) throws(Nonsense) -> Metadata {
         let mode = document.mode ?? (kind == .folder ? 0o755 : kind == .link ? 0o777 : 0o644)
         guard mode <= 0o7777 else { throw Nonsense("gives \(shown) a mode with more than permission bits") }
         return Metadata(
             mode: mode, owner: document.owner ?? geteuid(), group: document.group ?? getegid(),
-            modificationTime: Timestamp(nanoseconds: document.modified ?? 0))
+            modificationTime: document.modified.map { Timestamp(nanoseconds: $0) }
+                ?? (kind == .folder ? .zero : now))
     }
 }

@@ -31,6 +31,14 @@ struct ExtensionFaultTests {
         }
     }
 
+    /// It was of 1970, and stayed so.
+    @Test func aTimeThatIsNotToldIsNotTheEpoch() async throws {
+        try await withExtension({ _ in reply("200 OK", described("2")) }) { provider, _ in
+            let item = try await provider.item(for: file)
+            #expect(item.isGuess && item.metadata.modificationTime.seconds > 1_500_000_000)
+        }
+    }
+
     @Test func whatIsNoHTTPIsAnError() async throws {
         try await withExtension({ _ in Answer(pieces: ["EHLO there\r\n\r\n"], closes: true) }) { provider, _ in
             let found = await error { _ = try await provider.item(for: file) }

@@ -139,11 +139,12 @@ struct HollowObjectTests {
     }
 
     /// Three times the server said no, and then it was told as something that cannot be uploaded.
-    @Test(.timeLimit(.minutes(2)), arguments: [false, true])
-    func aPlaceThatAnotherMachineHasForAMomentIsWaitedFor(isMove: Bool) async throws {
+    /// One without a time was as old as 1970, and overwritten at once.
+    @Test(.timeLimit(.minutes(2)), arguments: [false, true], [Bucket.Age.new, .untold])
+    func aPlaceThatAnotherMachineHasForAMomentIsWaitedFor(isMove: Bool, age: Bucket.Age) async throws {
         try await withBucket { provider, bucket in
             bucket.put("a", "new")
-            bucket.isNew(true)
+            bucket.isAged(age)
             bucket.put("left", "", ["x-amz-meta-promisefs-hollow: 1"])
             async let removed: Void = {
                 try await Task.sleep(for: .milliseconds(900))
@@ -188,14 +189,15 @@ final class Bucket: Sendable {
     private let hook = Mutex<@Sendable (ScriptedServer.Request) -> Void>({ _ in })
 
     private let hasBrokenDeletions = Mutex(false)
-    private let areNew = Mutex(false)
+    private let age = Mutex(Age.old)
     /// Of copies and deletions, too.
     private let honoursConditions: Bool
 
     init(honoursConditions: Bool = false) { self.honoursConditions = honoursConditions }
 
-    /// Objects were made just now.
-    func isNew(_ isNew: Bool) { areNew.withLock { $0 = isNew } }
+    /// When the server says that objects were made.
+    enum Age { case old, new, untold }
+    func isAged(_ age: Age) { self.age.withLock { $0 = age } }
     func breakDeletions(_ isBroken: Bool) { hasBrokenDeletions.withLock { $0 = isBroken } }
     func before(_ body: @escaping @Sendable (ScriptedServer.Request) -> Void) { hook.withLock { $0 = body } }
     func body(_ key: String) -> String? { objects.withLock { $0[key]?.body } }
@@ -286,13 +288,16 @@ final class Bucket: Sendable {
     }
 
     private func headers(_ object: Object) -> [String] {
-        var seconds = areNew.withLock { $0 } ? time(nil) : 1_795_313_598
+        let age = age.withLock { $0 }
+        let rest = ["ETag: \(Bucket.tag(object.body))"] + object.metadata
+        if age == .untold { return rest }
+        var seconds = age == .new ? time(nil) : 1_795_313_598
         var parts = tm()
         gmtime_r(&seconds, &parts)
         var text = [CChar](repeating: 0, count: 64)
         strftime(&text, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
         let date = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return ["ETag: \(Bucket.tag(object.body))", "Last-Modified: \(date)"] + object.metadata
+        return ["Last-Modified: \(date)"] + rest
     }
 
     private func listing(_ query: String) -> String {

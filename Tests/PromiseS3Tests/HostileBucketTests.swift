@@ -51,6 +51,21 @@ struct HostileBucketTests {
         }
     }
 
+    @Test(arguments: ["", "<LastModified>yesterday</LastModified>"])
+    func aTimeThatIsNotToldIsNotTheEpoch(time: String) async throws {
+        let rows = HostileBucketTests.row("file", size: "1", tag: "<ETag>1</ETag>" + time)
+        try await withProvider({ request in
+            request.method == "GET"
+                ? HostileBucketTests.page(rows) : reply("200 OK", ["ETag: \"1\""], "", length: 1)
+        }) { provider, _ in
+            let listed = try #require(try await provider.enumerateItems(in: root, page: nil).items.first)
+            let asked = try await provider.item(for: file)
+            for item in [listed, asked] {
+                #expect(item.isGuess && item.metadata.modificationTime.seconds > 1_500_000_000)
+            }
+        }
+    }
+
     /// Whether something is a folder is asked by what is in it: that look never ended.
     @Test(.timeLimit(.minutes(2))) func pagesThatNeverEndEndALookIntoAFolder() async throws {
         let count = Mutex(0)

@@ -272,6 +272,21 @@ import Testing
         }
     }
 
+    /// A folder of WebDAV or S3 without a time was shown of 1970.
+    @Test func aFolderWhoseTimeNobodyTellsIsAsOldAsItIsKnownHere() async throws {
+        try await withFiles { fixture in
+            await fixture.provider.put("folder", kind: .folder, time: .zero)
+            let isSeen = try await fixture.eventually { try fixture.node("folder") != nil }
+            #expect(isSeen)
+            try await settle(fixture)
+            let time = try #require(try fixture.node("folder")).modificationTime
+            #expect(time.seconds > 1_500_000_000)
+            // Nobody is told of what is only known here.
+            let stored = try #require(await fixture.provider.item(at: [FileName("folder")!])).item
+            #expect(stored.metadata.modificationTime == .zero)
+        }
+    }
+
     @Test func aListingThatGuessesChangesNothingThatIsKnown() async throws {
         try await withFiles(guesses: true) { fixture in
             try fixture.create("c", "made here")

@@ -48,14 +48,16 @@ package actor MemoryProvider: Provider {
     /// Puts a new item there, as another machine would.
     @discardableResult
     package func put(
-        _ name: String, _ text: String = "", kind: NodeKind = .file, in parent: ItemIdentifier = rootIdentifier
+        _ name: String, _ text: String = "", kind: NodeKind = .file,
+        in parent: ItemIdentifier = rootIdentifier, time: Timestamp? = nil
     ) -> ItemIdentifier {
         counter += 1
         let bytes = kind == .file ? Array(text.utf8) : []
-        let item = Item(
+        var item = Item(
             identifier: ItemIdentifier("item-\(counter)"), parent: parent, name: FileName(name)!, kind: kind,
             size: UInt64(bytes.count), metadata: MemoryProvider.metadata(kind == .folder ? 0o755 : 0o644),
             version: ContentVersion("version-\(counter)"))
+        if let time { item.metadata.modificationTime = time }
         items[item.identifier] = Stored(item: item, bytes: bytes)
         noteChange(in: parent)
         return item.identifier

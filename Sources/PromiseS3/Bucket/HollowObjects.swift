@@ -65,10 +65,10 @@ struct HollowObjects: Sendable {
         return try await bucket.client.exchange(request)
     }
 
-    /// Whoever left it will not come back to it.
+    /// Whoever left it will not come back to it. How old one without a time is only waiting tells.
     func isForsaken(_ status: ObjectStatus) -> Bool {
-        HollowObject.isOne(status)
-            && status.lastModified.advanced(by: HollowObject.lifetime) < bucket.clock.now()
+        guard HollowObject.isOne(status), let made = status.lastModified else { return false }
+        return made.advanced(by: HollowObject.lifetime) < bucket.clock.now()
     }
 
     /// Who has a key that is wanted.

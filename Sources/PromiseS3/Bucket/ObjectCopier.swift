@@ -158,7 +158,7 @@ struct ObjectCopier: Sendable {
         var headers = found.kept
         guard found.details != ObjectDetails() else { return headers }
         let metadata = found.details.metadata(
-            kind: .file, lastModified: found.lastModified, owner: 0, group: 0)
+            kind: .file, lastModified: found.lastModified ?? bucket.clock.now(), owner: 0, group: 0)
         headers.add(contentsOf: ObjectDetails.headers(metadata, kind: .file))
         return headers
     }

@@ -17,6 +17,7 @@ struct S3Items: Sendable {
     static let folderVersion = ContentVersion("folder")
 
     let location: S3Location
+    let clock: any TimeSource
 
     func identifier(_ path: some Collection<FileName>) -> ItemIdentifier {
         if path.isEmpty {
@@ -31,23 +32,25 @@ struct S3Items: Sendable {
     }
 
     /// `parent`: as the caller calls the folder; nil: by its place. Without `details` the metadata
-    /// is a guess.
+    /// is a guess, and so is a file's time that nobody tells: it is as old as we know it.
     func item(
-        _ path: [FileName], kind: NodeKind, tag: String, size: UInt64, lastModified: Timestamp,
+        _ path: [FileName], kind: NodeKind, tag: String, size: UInt64, lastModified: Timestamp?,
         _ details: ObjectDetails?,
         parent: ItemIdentifier?
     ) -> Item {
         let target = kind == .folder ? nil : details?.target
         let kind: NodeKind = target == nil ? kind : .link
         let metadata = (details ?? ObjectDetails()).metadata(
-            kind: kind, lastModified: lastModified, owner: geteuid(), group: getegid())
+            kind: kind, lastModified: lastModified ?? (kind == .folder ? .zero : clock.now()),
+            owner: geteuid(), group: getegid())
         var item = Item(
             identifier: identifier(path),
             parent: path.isEmpty ? nil : parent ?? identifier(path.dropLast()),
             name: path.last ?? FileName(trusted: Array("root".utf8)), kind: kind,
             size: kind == .folder ? 0 : target.map { UInt64($0.count) } ?? size, metadata: metadata,
             version: kind == .folder ? S3Items.folderVersion : ContentVersion(tag), target: target)
-        item.isGuess = details == nil
+        let hasNoTime = lastModified == nil && details?.modificationTime == nil
+        item.isGuess = details == nil || kind != .folder && hasNoTime
         return item
     }
 
@@ -60,6 +63,6 @@ struct S3Items: Sendable {
 
     /// `details`: of its marker.
     func folder(_ path: [FileName], _ details: ObjectDetails, parent: ItemIdentifier?) -> Item {
-        item(path, kind: .folder, tag: "", size: 0, lastModified: .zero, details, parent: parent)
+        item(path, kind: .folder, tag: "", size: 0, lastModified: nil, details, parent: parent)
     }
 }

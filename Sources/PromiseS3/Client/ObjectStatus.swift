@@ -7,8 +7,8 @@ package struct ObjectStatus: Sendable {
     /// Without quotes.
     package var tag: String
     package var size: UInt64
-    /// In whole seconds: listings and replies differ in what is behind them. Zero: it is not told.
-    package var lastModified: Timestamp
+    /// In whole seconds: listings and replies differ in what is behind them. Nil: it is not told.
+    package var lastModified: Timestamp?
     /// The server tells tag and size.
     package var isWhole: Bool
     package var details: ObjectDetails
@@ -20,7 +20,7 @@ package struct ObjectStatus: Sendable {
         let told = headers.first(name: "Content-Length").flatMap { ItemSize.read($0) }
         size = told ?? 0
         isWhole = told != nil && !tag.isEmpty
-        lastModified = headers.first(name: "Last-Modified").flatMap { HTTPDate.timestamp($0) } ?? .zero
+        lastModified = headers.first(name: "Last-Modified").flatMap { HTTPDate.timestamp($0) }
         details = ObjectDetails(headers)
         kept = [:]
         // In one order, as they are compared when an upload is gone on with.
@@ -29,7 +29,7 @@ package struct ObjectStatus: Sendable {
     }
 
     /// As it is remembered, without what is kept with it.
-    init(tag: String, size: UInt64, lastModified: Timestamp, _ details: ObjectDetails) {
+    init(tag: String, size: UInt64, lastModified: Timestamp?, _ details: ObjectDetails) {
         (self.tag, self.size, self.lastModified) = (tag, size, lastModified)
         (isWhole, self.details, kept) = (true, details, [:])
     }

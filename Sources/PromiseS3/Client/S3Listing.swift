@@ -11,9 +11,10 @@ package struct S3Listing: Sendable {
         package var tag: String
         package var size: UInt64
         /// In whole seconds.
-        package var lastModified: Timestamp
+        /// Nil: it is not told.
+        package var lastModified: Timestamp?
 
-        package init(key: [UInt8], tag: String, size: UInt64, lastModified: Timestamp) {
+        package init(key: [UInt8], tag: String, size: UInt64, lastModified: Timestamp?) {
             (self.key, self.tag, self.size, self.lastModified) = (key, tag, size, lastModified)
         }
     }
@@ -70,7 +71,7 @@ package struct S3Listing: Sendable {
                     continue
                 }
                 guard taken.insert(key).inserted else { continue }
-                let time = row.values["LastModified"].flatMap { timestamp($0) } ?? .zero
+                let time = row.values["LastModified"].flatMap { timestamp($0) }
                 result.objects.append(Object(key: key, tag: EntityTag.opaque(tag), size: size, lastModified: time))
             case "CommonPrefixes":
                 guard let prefix = row.values["Prefix"].flatMap({ key($0, isEncoded) }) else { return nil }

@@ -8,7 +8,7 @@ package struct S3Rows: Sendable {
         package var key: [UInt8]
         package var tag = ""
         package var size: UInt64 = 0
-        package var lastModified = Timestamp.zero
+        package var lastModified: Timestamp?
     }
 
     package private(set) var files: [Row] = []

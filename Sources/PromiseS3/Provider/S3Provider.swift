@@ -52,7 +52,7 @@ package final class S3Provider: Provider, Sendable {
             logger: logger,
             clock: clock)
         meeting = FirstMeeting(bucket, stateFolder: stateFolder, mayProbe: mayProbe)
-        items = S3Items(location: location)
+        items = S3Items(location: location, clock: clock)
         let hollows = HollowObjects(bucket: bucket)
         let copier = ObjectCopier(bucket: bucket, hollows: hollows)
         remover = ObjectRemover(bucket: bucket, hollows: hollows)

@@ -69,7 +69,7 @@ extension Tree {
         to entry: Entry, for item: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let old = try transaction.node(entry.node) else { return }
-        var fresh = Node(placeholderFor: item)
+        var fresh = Node(placeholderFor: item, seenAt: turn.now.time)
         fresh.pin = old.pin
         fresh.succeed(old.edits)
         fresh = try transaction.insert(fresh)
@@ -151,7 +151,7 @@ extension Tree {
         _ entry: Entry, _ item: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         let name = try freeConflictName(for: entry.name, in: entry.parent, &turn, transaction)
-        var fresh = Node(placeholderFor: item)
+        var fresh = Node(placeholderFor: item, seenAt: turn.now.time)
         if let old = try transaction.node(entry.node) {
             fresh.pin = old.pin
             fresh.succeed(old.edits)

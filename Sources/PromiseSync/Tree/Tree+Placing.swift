@@ -14,7 +14,7 @@ extension Tree {
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Entry {
         let name = name ?? item.name
-        var node = Node(placeholderFor: item)
+        var node = Node(placeholderFor: item, seenAt: turn.now.time)
         if let parent = try transaction.node(folder), parent.pin != .automatic {
             node.pin = parent.pin
         }
@@ -297,14 +297,17 @@ extension Tree {
 
 extension Node {
     /// A node for an item whose content is not local. The id is assigned by the index.
-    init(placeholderFor item: Item) {
+    /// A folder whose time nobody tells is as old as we know it.
+    init(placeholderFor item: Item, seenAt now: Timestamp) {
+        let told = item.metadata.modificationTime
+        let time = item.kind == .folder && told == .zero ? now : told
         self.init(
             id: .root, kind: item.kind, mode: item.metadata.mode, owner: item.metadata.owner,
             group: item.metadata.group,
-            size: item.size, time: item.metadata.modificationTime, content: .absent,
+            size: item.size, time: time, content: .absent,
             version: item.version)
         target = item.target
-        lastUse = item.metadata.modificationTime
+        lastUse = time
     }
 
     mutating func take(_ metadata: Metadata) {

@@ -53,7 +53,7 @@ extension Listings {
                 // In a folder that nobody has looked into an item is new, but for rare moves.
                 var item = listed
                 if byPlace { item.parent = listing.identifier }
-                var node = Node(placeholderFor: item)
+                var node = Node(placeholderFor: item, seenAt: turn.now.time)
                 node.pin = pin
                 if try transaction.insertListed(
                     node, of: item, in: folder, isUnknown: areOthersUnknown)
