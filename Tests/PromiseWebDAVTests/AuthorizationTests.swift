@@ -148,7 +148,33 @@ struct AuthorizationTests {
         #expect(told([unknown + ", " + basic], isOpen: true) == nil)
         #expect(told([basic, unknown], isOpen: true) == nil)
         #expect(told([digest], isOpen: true, then: .password(user: "u", Secret("q"))) == nil)
-        #expect(told([], isOpen: false)?.hasPrefix("Basic ") == true)
+        #expect(told([digest, basic], isOpen: false)?.hasPrefix("Digest ") == true)
+        #expect(told([unknown, basic], isOpen: false)?.hasPrefix("Basic ") == true)
+    }
+
+    /// Over TLS the password went with the first request, also to a server that wants Digest, and
+    /// a token went to who asks for a password.
+    @Test func nothingIsToldBeforeTheServerAsksForIt() {
+        let basic = "Basic realm=\"r\""
+        func told(_ credentials: Credentials, _ challenge: String?, isOpen: Bool) -> String? {
+            var authorization = Authorization(credentials, isOpen: isOpen)
+            let sent = authorization.value(method: "GET", target: "/")
+            if let challenge {
+                _ = authorization.learn([challenge], sent: sent, isFirst: true, clientNonce: "c")
+            }
+            return authorization.value(method: "GET", target: "/")
+        }
+        let password = Credentials.password(user: "u", Secret("p"))
+        for isOpen in [false, true] {
+            #expect(told(password, nil, isOpen: isOpen) == nil)
+            #expect(told(password, "Negotiate", isOpen: isOpen) == nil)
+            #expect(told(password, basic, isOpen: isOpen)?.hasPrefix("Basic ") == true)
+        }
+        let token = Credentials.token(Secret("t"))
+        #expect(told(token, nil, isOpen: true) == nil)
+        #expect(told(token, basic, isOpen: true) == nil)
+        #expect(told(token, "Bearer", isOpen: true)?.hasPrefix("Bearer ") == true)
+        #expect(told(token, nil, isOpen: false)?.hasPrefix("Bearer ") == true)
     }
 
     /// A daemon that was started anew had forgotten it.

@@ -15,9 +15,10 @@ extension Credentials {
     }
 }
 
-/// What one server is told, and wants to be told: Basic and bearer tokens at once, Digest (RFC 7616) once it asks for that.
-/// Over a connection that others can read and change nothing is told before it is asked for, and a server that has asked for
-/// Digest never gets the password itself: anybody on the way could ask for Basic. Pure.
+/// What one server is told, and wants to be told: a password in the scheme that it asks for, Basic or Digest (RFC 7616), and
+/// never before; a bearer token at once, but for a connection that others can read and change, where it has to ask for that.
+/// Over such a one a server that has asked for Digest never gets the password itself: anybody on the way could ask for Basic.
+/// Pure.
 package struct Authorization: Sendable {
     package let credentials: Credentials?
     private var challenge: DigestChallenge?
@@ -42,14 +43,19 @@ package struct Authorization: Sendable {
         Authorization(credentials, isOpen: isOpen, hasAskedForDigest: hasAskedForDigest)
     }
 
-    /// The password itself is never sent.
-    package var isDigest: Bool { challenge != nil }
+    /// Its next answer may ask to know who the user is.
+    package var mayBeAsked: Bool { credentials != nil && (challenge != nil || !mayTellAlready) }
+
+    private var mayTellAlready: Bool {
+        if case .token = credentials, !isOpen { return true }
+        return isAsked && !(isOpen && hasAskedForDigest)
+    }
 
     /// Nil when there is nothing to tell. `target` is the path with the query, as it is sent.
     package mutating func value(method: String, target: String) -> String? {
         guard let credentials else { return nil }
         guard let challenge, case .password(let user, let password) = credentials else {
-            return isOpen && (!isAsked || hasAskedForDigest) ? nil : credentials.plainAuthorization
+            return mayTellAlready ? credentials.plainAuthorization : nil
         }
         count += 1
         return challenge.answer(
@@ -63,7 +69,7 @@ package struct Authorization: Sendable {
         if names.contains("digest") { hasAskedForDigest = true }
         guard let credentials else { return false }
         guard case .password = credentials, let best = DigestChallenge.best(in: headers) else {
-            if isOpen, !mayTellPlainly(credentials, names) { return false }
+            guard mayTellPlainly(credentials, names) else { return false }
             isAsked = true
             return sent == nil && isFirst
         }
@@ -79,8 +85,9 @@ package struct Authorization: Sendable {
 
 extension Authorization {
     private func mayTellPlainly(_ credentials: Credentials, _ schemes: [String]) -> Bool {
-        guard case .password = credentials else { return !schemes.isEmpty }
-        return schemes.contains("basic") && !hasAskedForDigest
+        // Over TLS it is told already.
+        guard case .password = credentials else { return schemes.contains("bearer") || !isOpen }
+        return schemes.contains("basic") && !(isOpen && hasAskedForDigest)
     }
 }
 

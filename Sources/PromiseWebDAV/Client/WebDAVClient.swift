@@ -113,7 +113,9 @@ final class WebDAVClient: Sendable {
         timeout: Duration? = nil
     ) async throws(ProviderError) -> HTTPClientResponse {
         // A server that wants to be asked anew may say so, and close the connection, while a large body is still on its way.
-        if body?.isRepeatable == false, authorization.withLock({ $0.isDigest }) { _ = try await exchange(.OPTIONS, url) }
+        if body?.isRepeatable == false, authorization.withLock({ $0.mayBeAsked }) {
+            _ = try await exchange(.OPTIONS, url)
+        }
         let asked = url
         var url = url
         var (redirects, lessons, hasReloaded, isForgotten) = (0, 0, false, false)
