@@ -173,6 +173,26 @@ struct HostileServerTests {
         }
     }
 
+    /// Five million empty rows are 64 MiB, and became more than a gibibyte of them.
+    @Test func anAnswerWithMoreRowsThanCanBeIsRefused() {
+        func rows(_ count: Int) -> [ResourceStatus]? {
+            let rows = String(repeating: "<response/>", count: count)
+            return MultiStatusParser.parse(
+                Data("<multistatus xmlns=\"DAV:\">\(rows)</multistatus>".utf8))
+        }
+        #expect(rows(MultiStatusParser.rowCountMax)?.count == MultiStatusParser.rowCountMax)
+        #expect(rows(MultiStatusParser.rowCountMax + 1) == nil)
+    }
+
+    /// A resource remembered each status that it was refused with, of any number.
+    @Test func aStatusHasThreeDigits() {
+        let refused = (0..<5_000).map { "<propstat><status>HTTP/1.1 \(1_000 + $0) No</status></propstat>" }
+        let body = "<response><href>/a</href>" + refused.joined() + "</response>"
+        let document = "<multistatus xmlns=\"DAV:\">\(body)</multistatus>"
+        let found = MultiStatusParser.parse(Data(document.utf8))
+        #expect(found?.count == 1 && found?.first?.refusals.isEmpty == true)
+    }
+
     /// Only an opened tag is small; a parser keeps them all, 400 MiB of 5.
     @Test(arguments: [
         String(repeating: "<a>", count: 100_000),

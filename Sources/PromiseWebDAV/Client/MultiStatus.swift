@@ -60,10 +60,16 @@ package final class MultiStatusParser: XMLVisitor {
 
     package init() {}
 
-    /// Nil when the document is cut off or no multi-status. Blocking.
+    /// As many as fit into the longest answer that is held as a whole, from a server that means no
+    /// harm; an empty one costs 25 times what it takes in the answer.
+    package static let rowCountMax = 150_000
+
+    /// Nil when the document is cut off, no multi-status, or has more rows than can be. Blocking.
     package static func parse(_ document: Data) -> [ResourceStatus]? {
         let parser = MultiStatusParser()
-        guard XMLReader.read(document, for: parser), parser.isWhole else { return nil }
+        parser.reading.rowCountMax = rowCountMax
+        guard XMLReader.read(document, for: parser), parser.isWhole, !parser.reading.hasTooMany
+        else { return nil }
         return parser.takeResources()
     }
 
@@ -85,7 +91,10 @@ private struct Reading {
     typealias Element = MultiStatusParser.Element
 
     var resources: [ResourceStatus] = []
-    var isWhole = false
+    /// Of those that nobody has taken.
+    var rowCountMax = Int.max
+    private(set) var hasTooMany = false
+    private(set) var isWhole = false
     private var current: ResourceStatus?
     /// As it was before the `propstat` being read, whose status comes last: what was refused says nothing.
     private var before = ResourceStatus()
@@ -117,7 +126,11 @@ private struct Reading {
             before.refusals.insert(propertiesStatus)
             current = before
         case .response:
-            if let current { resources.append(current) }
+            if resources.count >= rowCountMax {
+                hasTooMany = true
+            } else if let current {
+                resources.append(current)
+            }
             current = nil
         case .reference:
             switch parent {
@@ -151,9 +164,11 @@ private struct Reading {
 }
 
 extension XMLBytes {
-    /// Of a status line, `HTTP/1.1 200 OK`.
+    /// Of a status line, `HTTP/1.1 200 OK`: three digits (RFC 9112, section 4).
     fileprivate var statusCode: Int? {
         let words = trimmed.drop { $0 != UInt8(ascii: " ") }.drop { $0 == UInt8(ascii: " ") }
-        return Int(String(decoding: words.prefix { $0 > UInt8(ascii: " ") }, as: UTF8.self))
+        let digits = words.prefix { $0 > UInt8(ascii: " ") }
+        guard digits.count == 3 else { return nil }
+        return Int(String(decoding: digits, as: UTF8.self))
     }
 }
