@@ -84,9 +84,9 @@ extension ProblemDocument {
     }
 
     /// A wait that ended before the work did: nothing is lost, and work is pending.
-    init(ofWait failure: Failure, for work: [PendingWork]) {
+    init(ofWait failure: Failure, for work: PendingList?) {
         self.init(failure)
-        let isLeft = work.contains(where: \.isToBeSent)
+        let isLeft = (work?.toBeSentCount ?? 0) > 0
         if failure.code == .timedOut || (exitStatus == 1 && isLeft) { exitStatus = 7 }
     }
 

@@ -281,6 +281,20 @@ package struct PendingWork: Sendable {
     }
 }
 
+/// What is pending, oldest first, and how much more there is than is listed.
+package struct PendingList: Sendable {
+    package var items: [PendingWork] = []
+    /// Changes that the provider has not seen.
+    package var moreCount = 0
+    package var moreByteCount: UInt64 = 0
+
+    package init() {}
+
+    package var count: Int { items.count + moreCount }
+    /// How many changes the provider has not seen.
+    package var toBeSentCount: Int { items.count(where: \.isToBeSent) + moreCount }
+}
+
 package struct FetchProgress: Sendable {
     package var filesDone: Int
     package var filesTotal: Int

@@ -119,7 +119,11 @@ public struct PendingItemDocument: Codable, Sendable, Equatable {
 
 /// `GET /v1/pending`.
 public struct PendingDocument: Codable, Sendable, Equatable {
+    /// The oldest 10,000.
     public var items: [PendingItemDocument]
+    /// How many more there are, where there are, and how large the files that they are about.
+    public var moreCount: Int?
+    public var moreByteCount: UInt64?
 
     public init(items: [PendingItemDocument]) {
         self.items = items

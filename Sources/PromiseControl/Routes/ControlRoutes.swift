@@ -149,11 +149,19 @@ struct ControlRoutes: Sendable {
     private func pending(_ request: Request) async throws -> Response {
         let node = try await optionalNode(queryValue("path", of: request))
         let isExcluded = queryValue("excluded", of: request) == "true"
-        let work =
-            isExcluded
-            ? try await blocking.run { [service] () throws(Failure) in try service.excluded(below: node) }
-            : try await pendingWork(below: node)
-        return jsonResponse(PendingDocument(items: work.map { PendingItemDocument($0) }))
+        var list = PendingList()
+        if isExcluded {
+            list.items = try await blocking.run { [service] () throws(Failure) in
+                try service.excluded(below: node)
+            }
+        } else {
+            list = try await pendingWork(below: node)
+        }
+        var document = PendingDocument(items: list.items.map { PendingItemDocument($0) })
+        if list.moreCount > 0 {
+            (document.moreCount, document.moreByteCount) = (list.moreCount, list.moreByteCount)
+        }
+        return jsonResponse(document)
     }
 
     private func stepPending() async throws -> Response {
@@ -175,16 +183,16 @@ struct ControlRoutes: Sendable {
             do throws(Failure) {
                 try await service.synchronize(below: node, wait: true, timeout: timeout)
             } catch {
-                throw ProblemDocument(ofWait: error, for: (try? await pendingWork(below: node)) ?? [])
+                throw ProblemDocument(ofWait: error, for: try? await pendingWork(below: node))
             }
             // Downloads are not waited for.
-            return SyncDocument(pending: try await pendingWork(below: node).count(where: \.isToBeSent))
+            return SyncDocument(pending: try await pendingWork(below: node).toBeSentCount)
         }
     }
 
     // MARK: - Requests
 
-    private func pendingWork(below node: NodeID?) async throws(Failure) -> [PendingWork] {
+    private func pendingWork(below node: NodeID?) async throws(Failure) -> PendingList {
         try await blocking.run { [service] () throws(Failure) in try service.pending(below: node) }
     }
 

@@ -32,7 +32,7 @@ extension ApplicationService {
 
     func evict(_ node: NodeID, purpose: Purpose?) async throws(Failure) -> EvictionReport { throw refused("items.evict") }
     func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> PinReport { throw refused("items.pin") }
-    func pending(below node: NodeID?) throws(Failure) -> [PendingWork] { throw refused("pending") }
+    func pending(below node: NodeID?) throws(Failure) -> PendingList { throw refused("pending") }
     func excluded(below node: NodeID?) throws(Failure) -> [PendingWork] { throw refused("pending") }
     func setPaused(_ isPaused: Bool) async throws(Failure) { throw refused("pause") }
     func setLimits(_ change: LimitsChange) async throws(Failure) { throw refused("limits") }

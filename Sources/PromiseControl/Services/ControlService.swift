@@ -28,7 +28,7 @@ package protocol ControlService: Sendable {
     func fetch(_ node: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void) async throws(Failure) -> FetchProgress
     func evict(_ node: NodeID, purpose: Purpose?) async throws(Failure) -> EvictionReport
     func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> PinReport
-    func pending(below node: NodeID?) throws(Failure) -> [PendingWork]
+    func pending(below node: NodeID?) throws(Failure) -> PendingList
     func excluded(below node: NodeID?) throws(Failure) -> [PendingWork]
     func setPaused(_ isPaused: Bool) async throws(Failure)
     func setLimits(_ change: LimitsChange) async throws(Failure)

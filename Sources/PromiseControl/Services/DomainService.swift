@@ -146,7 +146,7 @@ package struct DomainService: ControlService {
 
     // MARK: Work
 
-    package func pending(below node: NodeID?) throws(Failure) -> [PendingWork] {
+    package func pending(below node: NodeID?) throws(Failure) -> PendingList {
         try work.pending(below: node)
     }
 

@@ -12,25 +12,81 @@ package struct Work: Sendable {
     private var index: Index { items.tree.index }
     private var engine: SyncEngine { items.tree.engine }
 
+    /// More are counted, and not listed.
     private static let shownMax = 10_000
     /// For what the kernel has of files that are written to.
     private static let pagesPatience = Duration.seconds(10)
 
     /// Work the provider has not seen, and downloads running; of everything below a node when
-    /// given.
-    package func pending(below scope: NodeID?) throws(Failure) -> [PendingWork] {
-        let prefix = try scope.flatMap { scope throws(Failure) in
-            try index.read { transaction throws(Failure) in try transaction.path(of: scope) }
-        }
-        let uploads: [PendingWork] = try index.read { transaction throws(Failure) in
-            var result: [PendingWork] = []
-            for row in try transaction.allPending(limit: Work.shownMax) {
-                if let work = try describe(row, transaction) { result.append(work) }
+    /// given. Throws `.gone` when that has been removed.
+    package func pending(below scope: NodeID?) throws(Failure) -> PendingList {
+        var list: PendingList
+        if let scope {
+            list = PendingList()
+            try forEachChange(below: path(of: scope)) { work in
+                if list.items.count < Work.shownMax {
+                    list.items.append(work)
+                } else {
+                    list.moreCount += 1
+                    list.moreByteCount &+= work.size
+                }
             }
-            return result
+            list.items.sort { $0.since < $1.since }
+        } else {
+            list = try index.read { transaction throws(Failure) in try oldest(transaction) }
         }
-        return try (uploads + downloads() + PendingWork.unlisted(by: engine, index)).filter {
-            $0.path.starts(with: prefix ?? [])
+        list.items += try others(below: scope)
+        return list
+    }
+
+    /// What is on its way here, and folders that the provider did not show.
+    private func others(below scope: NodeID?) throws(Failure) -> [PendingWork] {
+        let found = try downloads() + PendingWork.unlisted(by: engine, index)
+        guard let scope else { return found }
+        let prefix = try path(of: scope)
+        return found.filter { $0.path.starts(with: prefix) }
+    }
+
+    private func path(of scope: NodeID) throws(Failure) -> [FileName] {
+        let path = try index.read { transaction throws(Failure) in try transaction.path(of: scope) }
+        guard let path else { throw Failure(.gone, "the item was removed meanwhile") }
+        return path
+    }
+
+    /// Of a whole domain.
+    private func oldest(_ transaction: borrowing Transaction) throws(Failure) -> PendingList {
+        var list = PendingList()
+        var folders = FolderPaths()
+        let rows = try transaction.allPending(limit: Work.shownMax)
+        for row in rows {
+            guard let work = try describe(row, below: [], &folders, transaction) else { continue }
+            list.items.append(work)
+        }
+        guard rows.count == Work.shownMax else { return list }
+        let totals = try transaction.pendingTotals()
+        let listed = list.items.reduce(UInt64(0)) { $0 &+ $1.size }
+        list.moreCount = max(totals.count - rows.count, 0)
+        list.moreByteCount = totals.byteCount > listed ? totals.byteCount - listed : 0
+        return list
+    }
+
+    /// In no order, and page by page, so that nobody waits for all of many.
+    private func forEachChange(
+        below prefix: [FileName], _ body: (PendingWork) -> Void
+    ) throws(Failure) {
+        var last = Int64.min
+        var isOver = false
+        while !isOver {
+            try index.read { transaction throws(Failure) in
+                var folders = FolderPaths()
+                let page = try transaction.pending(after: last, limit: Work.shownMax)
+                for row in page {
+                    last = row.row
+                    let work = try describe(row.pending, below: prefix, &folders, transaction)
+                    if let work { body(work) }
+                }
+                isOver = page.count < Work.shownMax
+            }
         }
     }
 
@@ -41,9 +97,11 @@ package struct Work: Sendable {
         }
     }
 
-    private func describe(_ row: Pending, _ transaction: borrowing Transaction) throws(Failure)
-        -> PendingWork?
-    {
+    /// Nil for what is not below `prefix`.
+    private func describe(
+        _ row: Pending, below prefix: [FileName], _ folders: inout FolderPaths,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> PendingWork? {
         var work = PendingWork(
             kind: .upload, node: nil, path: [], isRunning: engine.isRunning(row.subject), size: 0,
             progress: nil,
@@ -56,14 +114,17 @@ package struct Work: Sendable {
             work.kind = .delete
             guard let name = try transaction.knownName(of: identifier) else { return nil }
             work.path = try transaction.remotePath(of: identifier) ?? [name]
+            guard work.path.starts(with: prefix) else { return nil }
         case .entry(let id):
-            guard let entry = try transaction.entry(id), let node = try transaction.node(entry.node)
+            guard let entry = try transaction.entry(id),
+                let folder = try folders.path(of: entry.parent, transaction)
+            else { return nil }
+            work.path = folder + [entry.name]
+            guard work.path.starts(with: prefix), let node = try transaction.node(entry.node)
             else { return nil }
             work.node = node.id
             work.size = node.size
             if work.isRunning { work.progress = engine.uploadProgress.of(node.id) }
-            guard let folder = try transaction.path(of: entry.parent) else { return nil }
-            work.path = folder + [entry.name]
             work.kind = try kind(of: entry, node, transaction)
         }
         return work
@@ -156,7 +217,7 @@ package struct Work: Sendable {
             await items.tree.filesystem.waitUntilKernelIsTold(within: Work.pagesPatience)
         }
         var below: (() throws(Failure) -> WorkBelow)?
-        if let scope { below = { () throws(Failure) in WorkBelow(try self.pending(below: scope)) } }
+        if let scope { below = { () throws(Failure) in try self.work(below: scope) } }
         do throws(Failure) {
             try await Barrier(engine: engine, clock: clock, below: below).wait(
                 untilDone: wait, timeout: timeout)
@@ -165,12 +226,32 @@ package struct Work: Sendable {
         }
     }
 
+    private func work(below scope: NodeID) throws(Failure) -> WorkBelow {
+        var result = WorkBelow(try others(below: scope))
+        try forEachChange(below: path(of: scope)) { result.add($0) }
+        return result
+    }
+
     private func leftOver(_ scope: NodeID?, because failure: Failure) throws(Failure) -> Failure {
-        let left = try pending(below: scope).filter(\.isToBeSent).count
+        let left = try pending(below: scope).toBeSentCount
         let items = left == 1 ? "1 item waits" : "\(left) items wait"
         return Failure(
             failure.code,
             left == 0 ? failure.message : "\(items) to be uploaded: \(failure.message)")
+    }
+}
+
+/// Paths of folders in which much is pending.
+private struct FolderPaths {
+    private var known: [NodeID: [FileName]?] = [:]
+
+    mutating func path(
+        of folder: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [FileName]? {
+        if let path = known[folder] { return path }
+        let path = try transaction.path(of: folder)
+        known[folder] = .some(path)
+        return path
     }
 }
 

@@ -9,17 +9,23 @@ package struct WorkBelow: Sendable {
     package var isRunning: Bool
     /// Why the oldest of these is not done; of a whole domain the engine is asked.
     package var obstacle: Failure?
+    private var obstacleSince = Timestamp(nanoseconds: .max)
 
-    /// What is pending at the place, oldest first.
+    /// What is pending at the place.
     package init(_ work: [PendingWork]) {
-        let waiting = work.filter(\.isToBeSent)
-        let refused = waiting.filter { $0.code != nil }
-        count = waiting.count
-        failing = refused.count
-        isRunning = work.contains(where: \.isRunning)
-        obstacle = refused.first.flatMap { work in
-            work.code.map { Failure($0, work.error ?? "the provider refuses it") }
-        }
+        (count, failing, isRunning) = (0, 0, false)
+        for work in work { add(work) }
+    }
+
+    mutating func add(_ work: PendingWork) {
+        if work.isRunning { isRunning = true }
+        guard work.isToBeSent else { return }
+        count += 1
+        guard let code = work.code else { return }
+        failing += 1
+        guard work.since < obstacleSince else { return }
+        obstacleSince = work.since
+        obstacle = Failure(code, work.error ?? "the provider refuses it")
     }
 
     init(allOf engine: SyncEngine, _ remainder: SyncEngine.Remainder) {

@@ -68,9 +68,9 @@ struct PendingCommand: AsyncParsableCommand {
         var news: [String] = []
         for (mount, inner) in try await scope(path) {
             do throws(PromiseError) {
-                let items = try await PromiseClient(mount: mount).pending(path: inner, excluded: excluded).items
-                let shown = Array(items.prefix(limit ?? .max))
-                var document = makeDocument(shown, of: items, mount)
+                let found = try await PromiseClient(mount: mount).pending(path: inner, excluded: excluded)
+                let shown = Array(found.items.prefix(limit ?? .max))
+                var document = makeDocument(shown, of: found, mount)
                 if let moved = MovedDomain(try await PromiseClient(mount: mount).status()) {
                     document.movedTo = moved.provider
                     news.append(moved.sentence)
@@ -102,11 +102,12 @@ struct PendingCommand: AsyncParsableCommand {
     }
 
     private func makeDocument(
-        _ shown: [PendingItemDocument], of all: [PendingItemDocument], _ mount: MountEntry
+        _ shown: [PendingItemDocument], of all: PendingDocument, _ mount: MountEntry
     ) -> Document {
         Document(
-            domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint), items: shown, total: all.count,
-            totalBytes: all.reduce(0) { $0 &+ $1.size })
+            domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint), items: shown,
+            total: all.items.count + (all.moreCount ?? 0),
+            totalBytes: all.items.reduce(all.moreByteCount ?? 0) { $0 &+ $1.size })
     }
 
     private func stepOnce(_ path: PathArgument) async throws {
@@ -118,7 +119,7 @@ struct PendingCommand: AsyncParsableCommand {
             throw CommandFailure(error)
         }
         let items = item.map { [$0] } ?? []
-        let document = makeDocument(items, of: items, mount)
+        let document = makeDocument(items, of: PendingDocument(items: items), mount)
         if output.json { Output.json(document) }
         guard let item else {
             if !output.json { Output.line("there is nothing that can be done now") }
