@@ -48,8 +48,9 @@ extension SyncEngine {
         if node.isOpenForWriting || treeObserver?.isOpen(id) == true { return .kept(.open) }
         if node.pin == .pinned { return .kept(.pinned) }
         let entries = try transaction.entries(of: id)
-        guard let first = entries.first else { return .kept(.nameless) }
-        if first.isExcluded { return .kept(.excluded) }
+        guard !entries.isEmpty else { return .kept(.nameless) }
+        // What stays here has its content here only, whichever of its other names was sent.
+        if entries.contains(where: \.isExcluded) { return .kept(.excluded) }
         guard let entry = try sentName(of: node, entries, transaction)
         else { return .kept(.unsent) }
         let freed = node.localBytes

@@ -52,6 +52,9 @@ extension FileSystem {
             guard sourceNode.kind == node.kind, node.kind == .link || sourceNode.content == .whole else {
                 throw Failure(.busy, "the content of the version is not here")
             }
+            guard try !isAwaitedByOtherName(document, node, transaction) else {
+                throw Failure(.busy, "the document has another name that was not sent yet: try again after 'promisefs sync --wait'")
+            }
             let removed = try putUnder(document, node, source, sourceNode, transaction)
             try transaction.keepWrites(to: removed, under: document, of: identifier)
             try touch(try folder(source.parent, transaction), transaction)

@@ -117,7 +117,7 @@ extension FileSystem {
     }
 
     /// Which of its names takes the item over.
-    private func nextName(
+    func nextName(
         of node: Node, besides entry: Entry, _ transaction: borrowing Transaction
     ) throws(Failure) -> Entry? {
         guard entry.identifier != nil, node.kind != .folder, node.linkCount > 1 else { return nil }

@@ -132,7 +132,7 @@ extension FileSystem {
         } else if renaming.sourceNode.kind == .folder {
             throw Failure(.notFolder, "the new name is not a folder")
         }
-        if isSafeSave(renaming, target, targetNode) {
+        if try isSafeSave(renaming, target, targetNode, transaction) {
             return try trash.replace(target, targetNode, transaction) { () throws(Failure) in
                 try putUnder(target, targetNode, renaming.source, renaming.sourceNode, transaction)
             }
@@ -148,10 +148,21 @@ extension FileSystem {
     // MARK: Saving by a temporary file
 
     /// A file that was made here just now is renamed over another: the usual way to save a document.
-    private func isSafeSave(_ renaming: Renaming, _ target: Entry, _ targetNode: Node) -> Bool {
+    private func isSafeSave(
+        _ renaming: Renaming, _ target: Entry, _ targetNode: Node, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
         let kind = renaming.sourceNode.kind
         guard kind == targetNode.kind, kind != .folder, kind.isStorable else { return false }
-        return !target.isExcluded && succession.isJustMade(renaming.source, renaming.sourceNode)
+        guard !target.isExcluded, succession.isJustMade(renaming.source, renaming.sourceNode) else { return false }
+        return try !isAwaitedByOtherName(target, targetNode, transaction)
+    }
+
+    /// Another name, of which the provider knows nothing yet, has its content from this name's item only.
+    func isAwaitedByOtherName(
+        _ entry: Entry, _ node: Node, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard node.kind == .file, node.content != .whole else { return false }
+        return try nextName(of: node, besides: entry, transaction) != nil
     }
 
     var succession: Succession { Succession(tree: self) }
