@@ -24,6 +24,20 @@ extension ContentStore {
         }
     }
 
+    /// Returns when the name that `share` made is on the disk: fsync(2) of the file and of its folder.
+    package func settleShared(_ node: NodeID, _ generation: Generation) throws(Failure) {
+        let file = try open(node, generation, writable: false)
+        do throws(SystemError) {
+            try synchronize(file.number, dataOnly: false, label: "content.share.sync")
+            let folder = try Descriptor.open(
+                Array(path(node, generation).prefix { $0 != 0x2F }), in: root.number,
+                flags: O_RDONLY | O_DIRECTORY, label: "content.share.folder")
+            try synchronize(folder.number, dataOnly: false, label: "content.share.settled")
+        } catch {
+            throw Failure(error)
+        }
+    }
+
     /// The disk that holds the store has room for few files more only. statvfs(3).
     package var isShortOfFiles: Bool {
         var status = statvfs()

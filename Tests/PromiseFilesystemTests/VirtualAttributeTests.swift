@@ -6,10 +6,36 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct VirtualAttributeTests {
     private let caller = Caller(user: 0, group: 0, process: 0)
 
-    private func set(_ name: String, _ value: String, in domain: SimulatedDomain) throws(Failure) {
+    private func set(
+        _ name: String, _ value: String, in domain: SimulatedDomain, by caller: Caller? = nil
+    ) throws(Failure) {
         try domain.filesystem.setExtendedAttribute(
             Array(name.utf8), of: .root, to: Array(value.utf8), mode: .any, clearsSetGroupID: false,
-            caller: caller)
+            caller: caller ?? self.caller)
+    }
+
+    /// The kernel checks nothing of such names: a second user pinned, evicted and held back what was not his.
+    @Test func whatTheKernelDoesNotGuardIsTheOwnersToSet() async throws {
+        let domain = try SimulatedDomain()
+        let stranger = Caller(user: 12_345, group: 0, process: 0)
+        try await domain.run {
+            for (name, value) in [("pin", "pinned"), ("excluded", "true")] {
+                let found = failure { () throws(Failure) in
+                    try set("system.promisefs." + name, value, in: domain, by: stranger)
+                }
+                #expect(found?.code == .notPermitted)
+            }
+            let removed = failure { () throws(Failure) in
+                try domain.filesystem.removeExtendedAttribute(
+                    Array("system.promisefs.excluded".utf8), of: .root, caller: stranger)
+            }
+            #expect(removed?.code == .notPermitted)
+            try set("system.promisefs.pin", "automatic", in: domain)
+            let ofFolder = failure { () throws(Failure) in
+                try set("system.promisefs.excluded", "true", in: domain)
+            }
+            #expect(ofFolder?.code == .notSupported)
+        }
     }
 
     @Test(arguments: ["user.promisefs.foo", "user.promisefs.pinn", "user.promisefs.", "system.promisefs.foo"])

@@ -270,6 +270,18 @@ final class OpenTable: Sendable {
         }
     }
 
+    /// What `endWriting` was told could not be stored. When the file was first written to is not known any more.
+    func resumeWriting(_ node: NodeID, _ file: SharedDescriptor) {
+        state.withLock { state in
+            if state.nodes[node, default: OpenNode()].writeFile == nil {
+                state.nodes[node, default: OpenNode()].writeFile = file
+            }
+        }
+    }
+
+    /// The node has a new name, of which the index on the disk does not know yet.
+    func noteRenamed(_ node: NodeID) { state.withLock { $0.nodes[node]?.isWritingDurable = false } }
+
     /// The index was synchronized while `file` was the one written to.
     func noteWritingDurable(_ node: NodeID, _ file: SharedDescriptor) {
         state.withLock { state in

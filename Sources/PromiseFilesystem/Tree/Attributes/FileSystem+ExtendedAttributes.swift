@@ -27,6 +27,7 @@ extension FileSystem {
     package func setExtendedAttribute(
         _ name: [UInt8], of id: NodeID, to value: [UInt8], mode: AttributeWriteMode, clearsSetGroupID: Bool, caller: Caller
     ) throws(Failure) {
+        try checkOwner(name, of: id, caller)
         if let virtual = VirtualAttribute(name) { return try set(virtual, of: id, to: value) }
         try VirtualAttribute.refuseUnknown(name)
         try AttributeSpace.check(name)
@@ -48,6 +49,15 @@ extension FileSystem {
         engine.notePending()
     }
 
+    /// What nobody checked before is the owner's and root's to change, as a file's mode is.
+    private func checkOwner(_ name: [UInt8], of id: NodeID, _ caller: Caller) throws(Failure) {
+        guard VirtualAttribute.isUnguarded(name), caller.user != 0 else { return }
+        guard let node = try known(id) else { throw Failure(.stale, "the file is gone") }
+        guard attributes(of: node).owner == caller.user else {
+            throw Failure(.notPermitted, "only the owner of an item may change that")
+        }
+    }
+
     private func setPlain(
         _ name: [UInt8], of node: inout Node, to value: [UInt8], _ transaction: borrowing Transaction
     ) throws(Failure) {
@@ -64,6 +74,9 @@ extension FileSystem {
         } else if node.kind == .link || node.kind != .file && node.kind != .folder, name.starts(with: FileSystem.userPrefix) {
             throw Failure(.notPermitted, "only files and folders have user attributes")
         }
+        if name == StayingMarks.nameOfLinks, node.kind != .link {
+            throw Failure(.notSupported, "of files and folders it is 'user.promisefs.excluded'")
+        }
         if StayingMarks.isName(name) {
             guard value == StayingMarks.value else { throw Failure(.invalid, "the value is 'true'; remove it to send the item") }
             try exclusion.keep(node, transaction)
@@ -73,6 +86,7 @@ extension FileSystem {
     }
 
     package func removeExtendedAttribute(_ name: [UInt8], of id: NodeID, caller: Caller) throws(Failure) {
+        try checkOwner(name, of: id, caller)
         if VirtualAttribute(name) != nil { throw Failure(.notPermitted, "the state of an item cannot be removed") }
         if isCarriedOut(caller) { return }
         try carryOut(caller) { transaction throws(Failure) in

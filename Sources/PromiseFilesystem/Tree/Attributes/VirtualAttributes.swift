@@ -10,7 +10,11 @@ import PromiseSystem
 enum VirtualAttribute: String, CaseIterable {
     case state, identifier, version, pin, progress, error, domain, reference
 
-    private static let prefixes = ["user.promisefs.", "system.promisefs."].map { Array($0.utf8) }
+    private static let systemPrefix = Array("system.promisefs.".utf8)
+    private static let prefixes = [Array("user.promisefs.".utf8), systemPrefix]
+
+    /// The kernel leaves it to the file system who may set it (xattr(7)).
+    static func isUnguarded(_ name: [UInt8]) -> Bool { name.starts(with: systemPrefix) }
 
     init?(_ name: [UInt8]) {
         guard let prefix = VirtualAttribute.prefixes.first(where: { name.starts(with: $0) }),

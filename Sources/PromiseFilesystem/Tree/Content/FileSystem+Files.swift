@@ -116,10 +116,17 @@ extension FileSystem {
         _ id: NodeID, _ request: OpenRequest, _ caller: Caller, known: Node? = nil
     ) throws(Failure) -> OpenReply {
         var node = known
+        var opened: SharedDescriptor?
         if node == nil { node = try index.read { transaction throws(Failure) in try transaction.node(id) } }
         if request.isWritable, node?.isOpenForWriting == false {
             node = try index.write { transaction throws(Failure) in
                 guard var node = try transaction.node(id) else { return nil }
+                // Before anybody can write: what changes its time from here on has written to it.
+                if !node.isOpenForWriting, node.content == .whole {
+                    let file = try contentFile(of: node)
+                    try align(file, with: node)
+                    opened = file
+                }
                 node.isOpenForWriting = true
                 try transaction.update(node)
                 removedRoom.noteWriter(transaction)
@@ -128,8 +135,8 @@ extension FileSystem {
         }
         guard let node else { throw Failure(.stale, "the file is gone") }
         let isWhole = node.content == .whole
-        let file = try fileToServe(node)
-        if request.isWritable, opens.writeFile(of: id) == nil { try align(file, with: node) }
+        let file = try isWhole ? opened ?? contentFile(of: node) : fileToServe(node)
+        if request.isWritable, !isWhole, opens.writeFile(of: id) == nil { try align(file, with: node) }
         // The kernel clears no set-ID bits on passthrough writes, so such files are written through the daemon.
         let lendsPrivilege = request.isWritable && node.mode & 0o6000 != 0
         let granted = opens.grant(

@@ -53,6 +53,8 @@ extension FileSystem {
             engine.notePending()
         } catch {
             logger.error("writes could not be noted", metadata: ["node": "\(id)", "reason": "\(error.message)"])
+            // Size and times are still the content file's to tell.
+            if let ended { opens.resumeWriting(id, ended) }
             noteAgain(id)
         }
     }

@@ -308,6 +308,7 @@ extension FileSystem {
                 return remember(node)
             }
             guard let linked else { return nil }
+            opens.noteRenamed(id)
             succession.follow(to: id)
             engine.notePending()
             return linked

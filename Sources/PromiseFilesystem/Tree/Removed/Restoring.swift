@@ -44,12 +44,24 @@ package struct Restoring: Sendable {
         }
         guard let made else { return false }
         tree.succession.follow(to: made.id)
-        if item.kind == .file { tree.engine.remover.remove(item.node, item.generation) }
+        if item.kind == .file { removeOldName(of: item, of: made) }
         tree.entryChanged(in: parent, named: name)
         tree.treeChanged([.appeared(TreePlace(name, in: parent))])
         for attribute in item.attributes { tree.attributeNews.note(attribute.name) }
         tree.engine.notePending()
         return true
+    }
+
+    /// The index is on the disk sooner than a name that no fsync(2) waited for: after a power cut in
+    /// between, the content would have neither. A disk that fails keeps both.
+    private func removeOldName(of item: RemovedItem, of made: Node) {
+        do throws(Failure) {
+            try tree.content.settleShared(made.id, made.generation)
+            tree.engine.remover.remove(item.node, item.generation)
+        } catch {
+            tree.logger.error(
+                "the content of a restored file is kept twice", metadata: ["reason": "\(error.message)"])
+        }
     }
 
     private func bringBack(
