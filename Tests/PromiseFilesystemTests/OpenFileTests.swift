@@ -60,6 +60,28 @@ import Testing
         }
     }
 
+    /// It counted as a write: the whole file was uploaded, and the time undone.
+    @Test(.timeLimit(.minutes(2))) func aTimeThatOthersGiveToAnOpenFileIsNoWrite() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("first", to: ["a"])
+            try await domain.expectBothSidesTheSame("before")
+            let sent = domain.engine.bytesUploaded
+            let file = try await domain.open(["a"])
+            let item = try #require(await domain.provider.item(at: [FileName("a")!])).item
+            await domain.provider.change(item.identifier, time: 77)
+            while try await domain.node(at: ["a"]).modificationTime.seconds != 77 {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            domain.close(file)
+            try await domain.expectBothSidesTheSame()
+            #expect(domain.engine.bytesUploaded == sent)
+            #expect(try await domain.node(at: ["a"]).modificationTime.seconds == 77)
+            let stored = try #require(await domain.provider.item(at: [FileName("a")!])).item
+            #expect(stored.metadata.modificationTime.seconds == 77)
+        }
+    }
+
     /// Its time was all that told of it: programs that keep a file's time, and backups that give it
     /// back after they have read, while another program writes.
     @Test(arguments: [false, true])

@@ -57,6 +57,21 @@ import Testing
         }
     }
 
+    /// The answer to the move was the first to say so, and they were undone.
+    @Test func rightsThatOthersGaveToWhatIsMovedHereStay() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await make([["dir"]], in: domain)
+            let item = try #require(await domain.provider.item(at: [FileName("dir")!])).item
+            await domain.provider.change(item.identifier, mode: 0o700)
+            try await domain.rename(["dir"], to: ["dmoved"])
+            try await domain.expectBothSidesTheSame()
+            let stored = try #require(await domain.provider.item(at: [FileName("dmoved")!])).item
+            #expect(stored.metadata.mode == 0o700)
+            #expect(try await domain.node(at: ["dmoved"]).permissions == 0o700)
+        }
+    }
+
     @Test func aFileThatTookTheNameOfTheFolderItWasInIsMoved() async throws {
         try await apart(
             [["d"], ["d", "a"]],

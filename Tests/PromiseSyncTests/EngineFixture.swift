@@ -28,6 +28,7 @@ final class QuietObserver: LocalTreeObserver {
     func treeChanged(_ changes: [TreeChange]) {}
     func noteOpenWrites() {}
     func noteOpenWrites(of node: NodeID, _ transaction: borrowing Transaction) {}
+    func giveTime(toOpen node: Node) {}
     func takeRecentUses() -> [NodeID: Timestamp] { [:] }
     func mayFollow(_ change: RemoteChange, of node: NodeID, _ transaction: borrowing Transaction) -> Bool {
         claims.withLock { !$0.held.contains(node) || $0.isGranted }

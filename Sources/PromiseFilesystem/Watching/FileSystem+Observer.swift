@@ -8,6 +8,8 @@ import Synchronization
 // What the engine's changes mean to programs on the mount.
 
 extension FileSystem: LocalTreeObserver {
+    package func giveTime(toOpen node: Node) throws(Failure) { try stampContent(of: node) }
+
     package func isOpen(_ node: NodeID) -> Bool { opens.isOpen(node) }
 
     package func entryChanged(in parent: NodeID, named name: FileName) {

@@ -186,6 +186,8 @@ package final class HydrationJob: Sendable {
     /// Who waited for bytes last.
     var program: String? { state.withLock { $0.program } }
     func isHere(_ range: ByteRange) -> Bool { state.withLock { $0.plan.isPresent(range) } }
+    /// Somebody waits for it, and does not only want it here.
+    var isAwaited: Bool { state.withLock { !$0.waiters.isEmpty } }
     var isWanted: Bool { state.withLock { !$0.waiters.isEmpty || $0.plan.wantsWhole } }
     /// Nobody waits, nothing is on its way.
     var isIdle: Bool { state.withLock { $0.waiters.isEmpty && !$0.plan.wantsWhole && $0.plan.inFlight.isEmpty } }

@@ -301,9 +301,12 @@ package final class Hydrator: Sendable {
             guard let problem = last else { break }
             onTrouble(job.node, problem)
             attempts += 1
+            // Who waits goes on waiting, and what waits to be sent counts as failing meanwhile.
+            if attempts >= Hydrator.silentAttemptsMax { note(problem, of: job.node) }
             if await !makesRoom(for: range, of: job, after: problem, attempts: attempts) {
                 if problem.code == .localDiskFull, await streaming.goesOn(without: range, of: job) { return }
-                guard let delay = pause(after: problem, of: job, attempts: attempts), job.isWanted else {
+                let isWanted = job.isWanted && (job.isAwaited || attempts < Hydrator.unawaitedAttemptsMax)
+                guard let delay = pause(after: problem, of: job, attempts: attempts), isWanted else {
                     job.fetchEnded(range)
                     fail(job, problem)
                     return
@@ -313,6 +316,7 @@ package final class Hydrator: Sendable {
             let means = means(for: job)
             last = await withTaskExecutorPreference(provider.executor) { await attempt(range, of: job, by: means) }
         }
+        if attempts >= Hydrator.silentAttemptsMax { note(nil, of: job.node) }
         job.fetchEnded(range)
         if job.beginCompletion() {
             complete(job)
@@ -384,6 +388,11 @@ package final class Hydrator: Sendable {
     /// How often a version that is gone is tried again, in all two seconds: the engine is asking what there is
     /// instead, and shows that here, where nobody has seen anything of the one before.
     private static let goneAttemptsMax = 10
+
+    /// After so many attempts that brought nothing it is no secret that content does not come.
+    private static let silentAttemptsMax = 4
+    /// What nobody waits for is given up for now, and gives way to other files.
+    private static let unawaitedAttemptsMax = 8
 
     /// nil: not to be tried again.
     private func pause(after problem: ProviderError, of job: HydrationJob, attempts: Int) -> Duration? {

@@ -6,6 +6,8 @@ enum MetadataOfOthers {
     static func take(
         _ item: Item, _ entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
+        // Its content file is about to be given the time that tells of writes.
+        try turn.world.observer.noteOpenWrites(of: entry.node, transaction)
         guard var node = try transaction.node(entry.node) else { return }
         let editedAt = node.modificationTime
         let isEdited =
@@ -13,6 +15,9 @@ enum MetadataOfOthers {
         node.take(item.metadata)
         // The time of an edit made here is the edit's.
         if isEdited { node.modificationTime = editedAt }
+        if node.isOpenForWriting, node.modificationTime != editedAt {
+            try turn.world.observer.giveTime(toOpen: node)
+        }
         node.changeTime = turn.now.time
         try transaction.update(node)
         try remindOfOtherNames(than: entry, turn, transaction)

@@ -326,7 +326,8 @@ extension FileSystem {
             try transaction.update(node)
         }
         for (entry, old) in [(first, second.node), (second, first.node)] {
-            try markPending(entry, transaction)
+            // Their other names have another content now, too.
+            try markPending(namesOf: entry.node, transaction)
             try transaction.recordReplacement(of: old, by: entry)
         }
     }

@@ -34,7 +34,10 @@ enum FirstNames {
                 turn.remember { $0.questions.looks[folder] = nil }
             case .wanted(let time) where now - time < lookPatience: return true
             case .done, .wanted, nil:
-                guard try turn.knownFolder(folder, transaction) != nil else {
+                guard let node = try turn.knownFolder(folder, transaction),
+                    turn.memory.listings.troubles.hopeless(node) == nil
+                else {
+                    // Should it be there all the same, both stay.
                     try transaction.deleteSent(id)
                     continue
                 }

@@ -13,6 +13,8 @@ package struct FolderTroubles: Sendable {
 
     /// One that was listed before is tried again after this long. Nobody who looks at the provider waits for that.
     static let pause = Duration.seconds(15)
+    /// What waits for a look at a folder does not wait for more looks that fail.
+    private static let patience = 3
     /// More are not remembered.
     static let countMax = 1_000
 
@@ -32,6 +34,12 @@ package struct FolderTroubles: Sendable {
     }
 
     mutating func clear(_ folder: NodeID) { folders[folder] = nil }
+
+    /// Why a folder is not looked at in time for whoever waits for that; nil: it may be.
+    func hopeless(_ folder: NodeID) -> Failure? {
+        guard let trouble = folders[folder], trouble.attempts >= FolderTroubles.patience else { return nil }
+        return trouble.failure
+    }
 
     /// Of the first of them, for whoever wants to know that all was looked at; nil: there is none.
     fileprivate func failure(in index: Index) throws(Failure) -> Failure? {

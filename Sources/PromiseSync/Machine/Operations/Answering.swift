@@ -89,7 +89,7 @@ enum Answering {
             item.version == comparison.version
         else { return try planAgain(operation.subject, &turn, transaction) }
         if let edits = try editsOf(remote, local, operation, item, &turn, transaction) {
-            if remote != local { try keepEdited(operation, than: edits, transaction) }
+            if remote != local { try keepEdited(operation, than: edits, turn, transaction) }
             try OwnMoves.agree(on: item, transaction)
             try turn.agreeOnContent(of: item, edits: edits, transaction)
             try forgetMade(item, digest: remote, turn, transaction)
@@ -163,11 +163,15 @@ enum Answering {
     /// The provider has what was sent from another node of the name, which counted its edits for itself: it
     /// is not to be taken for what is here.
     private static func keepEdited(
-        _ operation: Operation, than edits: UInt64, _ transaction: borrowing Transaction
+        _ operation: Operation, than edits: UInt64, _ turn: Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let id = operation.node, var node = try transaction.node(id), node.edits == edits else { return }
         node.succeed(edits)
         try transaction.update(node)
+        // With the items of its other names it is not agreed on any more either.
+        for name in try transaction.entries(of: id) where !name.isExcluded {
+            try turn.remind(.entry(name.id), transaction)
+        }
     }
 
     private static func storeDeletion(
@@ -222,11 +226,12 @@ enum Answering {
         }
         try transaction.setSynced(SyncedItem(item: agreed, edits: operation.edits))
         let isSamePlace = agreed.parent == item.parent && agreed.name == item.name
-        if agreed.version == item.version, agreed.kind == item.kind, isSamePlace {
+        let told = try turn.withAgreedMetadata(item, transaction)
+        let isNews = operation.tellsNoMetadata && agreed.hasOtherRights(than: told)
+        if agreed.version == item.version, agreed.kind == item.kind, isSamePlace, !isNews {
             try transaction.setRemote(item.identifier, nil)
         } else {
-            try transaction.setRemote(
-                item.identifier, .present(try turn.withAgreedMetadata(item, transaction)))
+            try transaction.setRemote(item.identifier, .present(told))
         }
         // Made, or moved in a store that calls it something else now.
         if item.kind == .folder, operation.identifier != item.identifier {
@@ -359,12 +364,26 @@ extension Operation {
         }
     }
 
+    /// The provider was told to change an item, and nothing of its rights.
+    fileprivate var tellsNoMetadata: Bool {
+        guard case .modify(_, let changes, _, _) = work else { return false }
+        return changes.metadata == nil
+    }
+
     /// What both sides agree on when the provider answers with `item`. Who only moved an item has
     /// not seen the content that somebody else gave it at the same moment, and who only edited it
     /// has not followed it where others moved it. `known` is what was agreed on before.
     func agreed(on item: Item, known: Item?, keepsTimes: Bool) -> Item {
         var agreed = item
-        if let sent = sentMetadata { agreed.metadata = sent }
+        if let sent = sentMetadata {
+            agreed.metadata = sent
+        } else if tellsNoMetadata, let known {
+            // What others did to its rights is seen by this answer only.
+            let rights = known.metadata
+            (agreed.metadata.mode, agreed.metadata.owner, agreed.metadata.group) = (
+                rights.mode, rights.owner, rights.group
+            )
+        }
         if case .modify(_, let changes, _, _) = work, changes.place == nil, let known {
             (agreed.parent, agreed.name) = (known.parent, known.name)
         }
@@ -388,5 +407,13 @@ extension Operation {
         // FAT has steps of two seconds.
         return time == sent
             || (!keepsTimes && time < sent && sent.nanoseconds(since: time) < 2_000_000_000)
+    }
+}
+
+extension Item {
+    fileprivate func hasOtherRights(than other: Item) -> Bool {
+        let (ours, theirs) = (metadata, other.metadata)
+        if ours.owner != theirs.owner || ours.group != theirs.group { return true }
+        return kind != .link && ours.mode != theirs.mode
     }
 }

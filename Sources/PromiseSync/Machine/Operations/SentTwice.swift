@@ -45,6 +45,10 @@ enum SentTwice {
             let folder = other.item.parent
         else { return .own }
         if try transaction.remote(other.item.identifier) != nil { return .others }
+        // What cannot be found out stays as two.
+        guard let node = try turn.knownFolder(folder, transaction),
+            turn.memory.listings.troubles.hopeless(node) == nil
+        else { return .others }
         let now = turn.now.uptime
         switch turn.memory.questions.looks[folder] {
         case .done(let time) where now - time < FirstNames.lookPatience: return .own

@@ -344,6 +344,8 @@ enum Telling {
             return nil
         }
         let quiet = Duration.nanoseconds(turn.now.time.nanoseconds(since: status.modificationTime))
-        return quiet >= Telling.quietPeriod ? nil : Wait(delay: Telling.quietPeriod - quiet)
+        // A time that is still to come was given to it, or the clock was set back: no write moved it.
+        let isToCome = quiet < .zero - .seconds(1)
+        return isToCome || quiet >= Telling.quietPeriod ? nil : Wait(delay: Telling.quietPeriod - quiet)
     }
 }

@@ -9,7 +9,7 @@ import PromiseProvider
 
 enum UnansweredMoves {
     /// Whether the item of what is to be told, or a folder of its path, may be where a move led to;
-    /// that is looked at then.
+    /// that is looked at then. Throws why it cannot be, so that the item counts as failing.
     static func areToBeLookedFor(
         for subject: Pending.Subject, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
@@ -34,8 +34,13 @@ enum UnansweredMoves {
             !turn.memory.operations.isBusy(item), let known = try turn.known(item, transaction),
             let sent = try transaction.sentChanges(of: item).last(where: { $0.sent.isMove })?.sent,
             sent.parent != known.parent || sent.name != known.name,
-            try turn.knownFolder(sent.parent, transaction) != nil
+            let folder = try turn.knownFolder(sent.parent, transaction)
         else { return false }
+        if let trouble = turn.memory.listings.troubles.hopeless(folder) {
+            throw Failure(
+                trouble.code,
+                "it may have been moved to a folder that cannot be looked at: \(trouble.message)")
+        }
         let now = turn.now.uptime
         switch turn.memory.questions.looks[sent.parent] {
         case .done(let time) where now - time < FirstNames.lookPatience:

@@ -283,6 +283,9 @@ extension Turn {
         if node.edits == sent.edits {
             node.succeed(sent.edits)
             try transaction.update(node)
+            for name in try transaction.entries(of: node.id) where !name.isExcluded {
+                try remind(.entry(name.id), transaction)
+            }
         }
         return true
     }
