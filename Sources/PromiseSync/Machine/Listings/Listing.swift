@@ -28,6 +28,8 @@ struct Listing {
     /// Something that it showed was not compared, as an operation of ours is newer, and may be what an
     /// earlier one has left without an answer.
     var hasLeftOut = false
+    /// If it is the first: one before it broke off, and what that showed may be gone.
+    var followsAnother = false
     /// If it is the first: names of conflict versions, whose documents it may show later.
     var versions: [FileName] = []
 }

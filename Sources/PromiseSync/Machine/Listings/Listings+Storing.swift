@@ -180,6 +180,8 @@ extension Listings {
         if listing.isFirst {
             // Its links count the subfolders, of which none was known.
             if node.linkCount > 2 { turn.notices.nodes.append((listing.folder, false)) }
+            // Only the next one is compared with what is known.
+            if listing.followsAnother { turn.listAgain(listing.identifier, after: .zero) }
         } else {
             // A large folder is not listed again and again while somebody works in it.
             let cost = turn.now.uptime - listing.started

@@ -207,11 +207,12 @@ enum Listings {
         readers: [Waiter] = [], _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         let number = turn.takeListingNumber()
-        let listing = Listing(
+        var listing = Listing(
             number: number, folder: folder, identifier: identifier, isFirst: isFirst,
             operationCount: turn.memory.operations.count, lastChange: try transaction.lastChange(),
             started: turn.now.uptime, waiters: waiters, readers: readers)
-        turn.remember { memory in
+        if isFirst { listing.followsAnother = try transaction.hasSyncedChildren(of: identifier) }
+        turn.remember { [listing] memory in
             memory.listings.made.listed(identifier)
             memory.listings.running[folder] = listing
         }
