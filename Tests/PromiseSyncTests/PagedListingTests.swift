@@ -66,6 +66,20 @@ import Testing
         }
     }
 
+    /// A first listing is compared with nothing: the name stayed as a ghost.
+    @Test func whatAListingThatBrokeOffShowedGoesWhenItIsGone() async throws {
+        try await run(itemCount: 7) { memory, paged, fixture in
+            paged.shared.state.withLock { $0.failsAfter = 1 }
+            await #expect(throws: Failure.self) { try await fixture.list() }
+            let gone = try #require(try fixture.names().first)
+            await memory.remove(try #require(try fixture.entry(gone)?.identifier))
+            paged.shared.state.withLock { $0.failsAfter = nil }
+            try await fixture.list()
+            #expect(await fixture.eventually { (try? fixture.names().count) == 6 })
+            #expect(try fixture.entry(gone) == nil)
+        }
+    }
+
     /// More than is compared at once, and items at the ends of parts.
     @Test func whatALargeListingDoesNotShowIsFoundMissing() async throws {
         try await run(itemCount: 700, pageCount: 100) { memory, _, fixture in
