@@ -129,17 +129,21 @@ extension Exclusion {
         _ isExcluded: Bool, below folder: NodeID, _ transaction: borrowing Transaction,
         tell: (Entry) throws(Failure) -> Void
     ) throws(Failure) {
-        for var child in try transaction.children(of: folder) {
-            guard let node = try transaction.node(child.node) else { continue }
-            var stays = isExcluded
-            if child.identifier == nil {
-                if try coversByName(child.name, node.kind, in: folder, transaction) { stays = true }
-                if try marks.isMarked(node.id, transaction) { stays = true }
-                child.isExcluded = stays
-                try transaction.update(child)
-                if stays { try transaction.deletePending(.entry(child.id)) } else { try tell(child) }
+        // No recursion: programs nest folders deeper than any stack.
+        var waiting = [(folder: folder, isExcluded: isExcluded)]
+        while let (folder, isExcluded) = waiting.popLast() {
+            for var child in try transaction.children(of: folder) {
+                guard let node = try transaction.node(child.node) else { continue }
+                var stays = isExcluded
+                if child.identifier == nil {
+                    if try coversByName(child.name, node.kind, in: folder, transaction) { stays = true }
+                    if try marks.isMarked(node.id, transaction) { stays = true }
+                    child.isExcluded = stays
+                    try transaction.update(child)
+                    if stays { try transaction.deletePending(.entry(child.id)) } else { try tell(child) }
+                }
+                if node.kind == .folder { waiting.append((node.id, stays)) }
             }
-            if node.kind == .folder { try spread(stays, below: node.id, transaction, tell: tell) }
         }
     }
 

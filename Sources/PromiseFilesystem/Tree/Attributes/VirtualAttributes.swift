@@ -98,52 +98,59 @@ extension FileSystem {
 
     /// Everything below a folder gets its pin; what is not known yet is listed first when it is to be kept here.
     private func spreadPin(_ pin: Pin, below folder: NodeID) {
-        do throws(Failure) {
+        forEachFolder(from: folder, "a pin could not be set") { folder throws(Failure) in
             let (node, children): (Node?, [Entry]) = try index.read { transaction throws(Failure) in
                 (try transaction.node(folder), try transaction.children(of: folder))
             }
-            guard let node, node.kind == .folder else { return }
+            guard let node, node.kind == .folder else { return [] }
             guard node.isPopulated else {
                 if pin == .pinned {
                     engine.list(folder) { [self] _ in workers.submit { [self] in spreadPin(pin, below: folder) } }
                 }
-                return
+                return []
             }
-            for child in children {
-                try setPin(pin, of: child.node)
-                spreadPin(pin, below: child.node)
-            }
-        } catch {
-            logger.warning("a pin could not be set", metadata: ["node": "\(folder)", "reason": "\(error.message)"])
+            for child in children { try setPin(pin, of: child.node) }
+            return children.map(\.node)
         }
     }
 
     /// Folders that are not known yet are listed first.
     private func fetchFiles(below folder: NodeID) {
-        do throws(Failure) {
+        forEachFolder(from: folder, "a folder was not fetched") { folder throws(Failure) in
             let (isPopulated, children) = try contents(of: folder)
             guard isPopulated else {
                 engine.list(folder) { [self] result in
                     guard case .success = result else { return }
                     workers.submit { [self] in fetchFiles(below: folder) }
                 }
-                return
+                return []
             }
             engine.fetchInBackground(children.filter { $0.kind == .file && $0.content != .whole }.map(\.id))
-            for child in children where child.kind == .folder { fetchFiles(below: child.id) }
-        } catch {
-            logger.warning("a folder was not fetched", metadata: ["node": "\(folder)", "reason": "\(error.message)"])
+            return children.filter { $0.kind == .folder }.map(\.id)
+        }
+    }
+
+    /// `visit` returns what is to be visited below; what fails keeps no other from it. No recursion:
+    /// programs nest folders deeper than any stack.
+    private func forEachFolder(
+        from folder: NodeID, _ trouble: Logger.Message, _ visit: (NodeID) throws(Failure) -> [NodeID]
+    ) {
+        var waiting = [folder]
+        while let next = waiting.popLast() {
+            do throws(Failure) {
+                waiting += try visit(next)
+            } catch {
+                logger.warning(trouble, metadata: ["node": "\(next)", "reason": "\(error.message)"])
+            }
         }
     }
 
     /// All that may go: what is open, pinned or not sent yet stays.
     private func evictFiles(below folder: NodeID) {
-        do throws(Failure) {
-            for child in try contents(of: folder).children {
-                if child.kind == .folder { evictFiles(below: child.id) } else { _ = try engine.evict(child.id) }
-            }
-        } catch {
-            logger.warning("a folder was not evicted", metadata: ["node": "\(folder)", "reason": "\(error.message)"])
+        forEachFolder(from: folder, "a folder was not evicted") { folder throws(Failure) in
+            let children = try contents(of: folder).children
+            for child in children where child.kind != .folder { _ = try engine.evict(child.id) }
+            return children.filter { $0.kind == .folder }.map(\.id)
         }
     }
 

@@ -24,18 +24,19 @@ final class IgnoreFiles: Sendable {
         _ name: FileName, isFolder: Bool, in parent: NodeID, own: IgnorePatterns, _ content: ContentStore,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool? {
-        var (folder, path) = (parent, [name])
+        // From the name upwards: put in front one by one, many folders would take the square of their number.
+        var (folder, names) = (parent, [name])
         while true {
             if let patterns = try patterns(in: folder, content, transaction),
-                let verdict = patterns.excludes(path, isFolder: isFolder)
+                let verdict = patterns.excludes(names.reversed(), isFolder: isFolder)
             {
                 return verdict
             }
             guard folder != .root, let entry = try transaction.entries(of: folder).first else { break }
-            path.insert(entry.name, at: 0)
+            names.append(entry.name)
             folder = entry.parent
         }
-        return own.isEmpty ? nil : own.excludes(path, isFolder: isFolder)
+        return own.isEmpty ? nil : own.excludes(names.reversed(), isFolder: isFolder)
     }
 
     private func patterns(

@@ -32,14 +32,22 @@ struct PackageExchange {
         try transaction.recordReplacement(of: old, by: package)
     }
 
+    /// No program nests packages as deep; what follows goes down a package by recursion.
+    private static let depthMax = 256
+
     /// What is at the provider only would be out of reach.
-    private func demandWhole(_ folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) {
+    private func demandWhole(
+        _ folder: NodeID, depth: Int = 0, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard depth < PackageExchange.depthMax else {
+            throw Failure(.crossDevice, "the folders in the package are nested too deep")
+        }
         guard try transaction.node(folder)?.isPopulated == true else {
             throw Failure(.crossDevice, "a folder in the package was not listed yet")
         }
         for child in try transaction.children(of: folder) {
             guard let node = try transaction.node(child.node) else { continue }
-            if node.kind == .folder { try demandWhole(node.id, transaction) }
+            if node.kind == .folder { try demandWhole(node.id, depth: depth + 1, transaction) }
             if node.kind == .file, node.content != .whole {
                 throw Failure(.crossDevice, "'\(child.name)' in the package is not on this machine")
             }
