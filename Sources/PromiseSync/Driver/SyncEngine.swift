@@ -133,6 +133,8 @@ package final class SyncEngine: Sendable {
     private let thread = Mutex<OwnedThread?>(nil)
     /// `FolderWalk.mark`, or 0.
     let walkMark = Atomic<UInt64>(0)
+    /// A folder that others remove is gone through by recursion, however deep they have nested it.
+    private static let stackByteCount = 64 << 20
     /// Uptime, in nanoseconds, when the engine looks for work again by itself.
     let nextLook = Atomic<Int64>(0)
     /// Uptime, in nanoseconds, of the last change made here.
@@ -199,7 +201,11 @@ package final class SyncEngine: Sendable {
         } else {
             mailbox.post(.started(isConnected: isConnected, patience: nil))
         }
-        thread.withLock { $0 = OwnedThread(name: "sync-engine") { [self] in run(observer) } }
+        thread.withLock { thread in
+            thread = OwnedThread(name: "sync-engine", stackByteCount: SyncEngine.stackByteCount) { [self] in
+                run(observer)
+            }
+        }
     }
 
     /// As `start`, without a thread: whoever has the pump is the engine's thread.

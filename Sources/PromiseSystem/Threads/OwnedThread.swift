@@ -5,12 +5,17 @@ import Glibc
 package final class OwnedThread: Sendable {
     private let handle: pthread_t
 
-    /// Starts at once. `name` is cut to 15 bytes (pthread_setname_np(3)).
-    package init(name: String, _ body: @escaping @Sendable () -> Void) {
+    /// Starts at once. `name` is cut to 15 bytes (pthread_setname_np(3)). `stackByteCount`: room for its stack
+    /// (pthread_attr_setstacksize(3)), which takes memory only where it is used; nil: as the system gives it.
+    package init(name: String, stackByteCount: Int? = nil, _ body: @escaping @Sendable () -> Void) {
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        if let stackByteCount { pthread_attr_setstacksize(&attributes, stackByteCount) }
         let context = Unmanaged.passRetained(Start(name: name, body: body))
         var thread = pthread_t()
         let result = pthread_create(
-            &thread, nil,
+            &thread, &attributes,
             { raw in
                 // Balances the passRetained of init, exactly once: this is the thread's only entry.
                 let start = Unmanaged<Start>.fromOpaque(raw!).takeRetainedValue()
