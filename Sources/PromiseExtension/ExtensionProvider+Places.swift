@@ -1,5 +1,6 @@
 import PromiseCore
 import PromiseProvider
+import PromiseSystem
 import PromiseWire
 import Synchronization
 

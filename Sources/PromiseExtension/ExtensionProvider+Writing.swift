@@ -20,10 +20,7 @@ extension ExtensionProvider {
         let body = contents.map { FileBody(source: $0, pool: pool) }
         let document = try await client.exchange(
             .POST, "\(path(folder))/children?\(query.text)", as: ExtensionItemDocument.self, body: body)
-        let made =
-            namesPlaces
-            ? try self.item(document, in: folder)
-            : try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
+        let made = try namesPlaces ? self.item(document, in: folder) : self.item(document)
         if let wrong = difference(of: made, from: item, in: folder, size: contents?.size) {
             shared.withLock { $0.isCreationDoubtful = true }
             if let before, !before.contains(made.identifier) { await discard(made, in: folder) }

@@ -4,6 +4,7 @@ import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
+import PromiseSystem
 
 /// Copies that the server makes: for moves, and to change what is kept with an object. CopyObject,
 /// and UploadPartCopy for what that does not take.

@@ -2,6 +2,7 @@ import Glibc
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
+import PromiseSystem
 
 /// The names this provider keeps things under; they are no items.
 enum ReservedName {

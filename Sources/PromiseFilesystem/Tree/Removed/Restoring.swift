@@ -1,3 +1,4 @@
+import Logging
 import PromiseContent
 package import PromiseCore
 package import PromiseIndex
