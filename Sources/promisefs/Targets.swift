@@ -39,23 +39,39 @@ enum Targets {
     }
 
     /// Of a path on a mount; of a word that is none, the mount of the domain with that name.
-    static func location(of path: PathArgument) async throws(PromiseError) -> Location {
+    /// `namesDomain`: the operand is a domain, whose name goes before a file of that name.
+    static func location(
+        of path: PathArgument, namesDomain: Bool = false
+    ) async throws(PromiseError) -> Location {
         try await Blocking.run { () throws(PromiseError) in
             let table = try MountTable.current()
-            do throws(PromiseError) {
-                return try Location.of(path.bytes, in: table)
-            } catch {
-                // A domain's name is its user's; root may mean somebody else's.
-                let mounts = table.promiseMounts.filter { $0.isCalled(path.bytes) }
-                let user = geteuid()
-                guard error.kind == .notPromiseFS else { throw error }
-                guard let some = mounts.last else { throw UnmountedDomains.sentence(for: path.bytes) ?? error }
-                guard let mount = mounts.last(where: { $0.user == user }) ?? (user == 0 ? some : nil) else {
-                    let whose = "the domain '\(some.domain)' is mounted by \(some.userName), not by you"
-                    throw PromiseError(.notPromiseFS, whose, exitStatus: ExitStatus.notPromiseFS)
-                }
-                return try Location.of(mount.mountPoint, in: table)
+            return try Targets.location(of: path.bytes, in: table, namesDomain: namesDomain)
+        }
+    }
+
+    /// The same by a mount table. Blocking.
+    static func location(
+        of path: [UInt8], in table: MountTable, namesDomain: Bool
+    ) throws(PromiseError) -> Location {
+        do throws(PromiseError) {
+            return try Location.of(path, in: table)
+        } catch {
+            // A domain's name is its user's; root may mean somebody else's.
+            let mounts = table.promiseMounts.filter { $0.isCalled(path) }
+            let user = geteuid()
+            guard error.kind == .notPromiseFS else { throw error }
+            guard let some = mounts.last else {
+                throw UnmountedDomains.sentence(for: path) ?? error
             }
+            // What is here is meant itself: the whole domain would be far more than was named.
+            let isHere = (try? FileStatus.of(path, label: "targets.look")) != nil
+            guard namesDomain || !isHere else { throw error }
+            guard let mount = mounts.last(where: { $0.user == user }) ?? (user == 0 ? some : nil)
+            else {
+                let whose = "the domain '\(some.domain)' is mounted by \(some.userName), not by you"
+                throw PromiseError(.notPromiseFS, whose, exitStatus: ExitStatus.notPromiseFS)
+            }
+            return try Location.of(mount.mountPoint, in: table)
         }
     }
 
@@ -85,7 +101,7 @@ enum Targets {
 
     /// Of a path on it; without one the only one of this user's.
     static func onlyMount(of path: PathArgument?) async throws -> MountEntry {
-        if let path { return try await location(of: path).mount }
+        if let path { return try await location(of: path, namesDomain: true).mount }
         let mounts = try await ownMounts()
         guard let mount = mounts.first else {
             throw CommandFailure(

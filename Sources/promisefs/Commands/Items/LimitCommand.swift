@@ -46,7 +46,7 @@ struct LimitCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        for (mount, _) in try await scope(domain) {
+        for (mount, _) in try await scope(domain, namesDomain: true) {
             let client = try PromiseClient(mount: mount)
             let change = try request()
             let status = change == LimitsRequest() ? try await client.status() : try await client.setLimits(change)

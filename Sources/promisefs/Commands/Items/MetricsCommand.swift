@@ -21,7 +21,11 @@ struct MetricsCommand: AsyncParsableCommand {
 
     func run() async throws {
         let mounts =
-            if let path { [try await Targets.location(of: path).mount] } else { try await Targets.mounts() }
+            if let path {
+                [try await Targets.location(of: path, namesDomain: true).mount]
+            } else {
+                try await Targets.mounts()
+            }
         var domains: [Metrics.Domain] = []
         for mount in mounts {
             var domain = Metrics.Domain(name: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint))

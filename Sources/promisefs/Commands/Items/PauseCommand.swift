@@ -63,7 +63,7 @@ private struct Pausing {
     func set(_ isPaused: Bool) async throws {
         var failures = FailureCollector()
         var documents: [Document] = []
-        for (mount, _) in try await scope(domain) {
+        for (mount, _) in try await scope(domain, namesDomain: true) {
             do throws(PromiseError) {
                 let client = try PromiseClient(mount: mount)
                 let status = isPaused ? try await client.pause() : try await client.resume()

@@ -203,9 +203,12 @@ struct SyncCommand: AsyncParsableCommand {
     }
 }
 
-/// The domains a command is about, each with the path below it when one was given.
-func scope(_ path: PathArgument?) async throws(PromiseError) -> [(mount: MountEntry, path: [UInt8]?)] {
+/// The domains a command is about, each with the path below it when one was given. `namesDomain`:
+/// as of `Targets.location`.
+func scope(
+    _ path: PathArgument?, namesDomain: Bool = false
+) async throws(PromiseError) -> [(mount: MountEntry, path: [UInt8]?)] {
     guard let path else { return try await Targets.ownMounts().map { ($0, nil) } }
-    let location = try await Targets.location(of: path)
+    let location = try await Targets.location(of: path, namesDomain: namesDomain)
     return [(location.mount, location.path.isEmpty ? nil : location.path)]
 }

@@ -33,7 +33,7 @@ struct StatusCommand: AsyncParsableCommand {
 
     func run() async throws {
         if let path {
-            try await show { [try await Targets.location(of: path).mount] }
+            try await show { [try await Targets.location(of: path, namesDomain: true).mount] }
         } else {
             try await show { try await Targets.mounts() }
             if !output.json {

@@ -27,7 +27,7 @@ struct RestartCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let location = try await Targets.location(of: path)
+        let location = try await Targets.location(of: path, namesDomain: true)
         let status = try await PromiseClient(mount: location.mount).restart()
         if output.json {
             return Output.json(Document(domain: status.name, processID: status.processID, restarts: status.restarts))

@@ -71,7 +71,7 @@ struct UnmountCommand: AsyncParsableCommand {
 
     /// What is left pending is noted as a failure.
     private func unmount(_ path: PathArgument, _ failures: inout FailureCollector) async throws -> Document {
-        let location = try await Targets.location(of: path)
+        let location = try await Targets.location(of: path, namesDomain: true)
         let place = escapedForDisplay(location.mount.mountPoint)
         guard location.isMountPoint else {
             throw CommandFailure(

@@ -90,7 +90,9 @@ struct VerifyCommand: AsyncParsableCommand {
     }
 
     private func targets() async throws -> [Target] {
-        if let path { return [.mounted(try await Targets.location(of: path).mount)] }
+        if let path {
+            return [.mounted(try await Targets.location(of: path, namesDomain: true).mount)]
+        }
         let mounted = try await Targets.ownMounts()
         if domain == nil && stateDir == nil {
             if mounted.isEmpty {
