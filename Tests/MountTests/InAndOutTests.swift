@@ -258,6 +258,10 @@ extension MountSuites {
                     s=0; "$P" adopt "$T/old" "$M" > "$T/said" 2>&1 || s=$?; [ "$s" = 6 ]; grep -q "a/5" "$T/said"
                     [ "$(cat "$M/fresh")" = fresh ]; [ "$(cat "$T/old/fresh")" = fresh ]; [ "$(cat "$M/a/5")" = "file 5" ]
                     [ "$(cat "$T/old/a/5")" = "FILE 5" ]; "$P" sync --wait "$M"; [ "$(cat "$C/fresh")" = fresh ]
+                    # By its name: all went to a folder of that name beside whoever asked.
+                    mkdir "$T/named"; echo named > "$T/named/by-name"; N=\(domain.domainName)
+                    (cd "$T"; "$P" adopt "$T/named" "$N"; [ ! -e "$N" ])
+                    [ "$(cat "$M/by-name")" = named ]
                     # What it kept as a storage of its own is refused by another one, and would wait for good.
                     mkdir -p "$T/old/.promisefs/values"; echo rot > "$T/old/.promisefs/values/x.json"; rm "$T/old/a/5"
                     "$P" adopt "$T/old" "$M" --json | grep -q '"added":0'; [ ! -e "$M/.promisefs" ]; "$P" sync --wait "$M"

@@ -86,7 +86,8 @@ struct AdoptCommand: AsyncParsableCommand {
             document.isStorage = true
             return try report(document)
         }
-        let top = MoveCommand.plain(mountPoint.bytes)
+        // A domain's name stands for its mount, and as a path for a folder beside whoever asks.
+        let top = location.absolutePath
         let found = try await Blocking.run { () throws(CommandFailure) -> FolderComparison in
             var comparison = FolderComparison(source: source, target: top)
             try comparison.run()
