@@ -13,8 +13,14 @@ enum Output {
     static func bytes(asTheyAre bytes: [UInt8]) { write(bytes, to: STDOUT_FILENO) }
     static func line(_ text: String) { write(shown(text) + "\n", to: STDOUT_FILENO) }
     static func text(_ text: String) { write(shown(text), to: STDOUT_FILENO) }
-    static func json(_ document: some Encodable) {
-        write(escapedInJSON(WireCoding.text(document)) + "\n", to: STDOUT_FILENO)
+    static func json(_ document: some Encodable) { jsonLines([document]) }
+    /// One object a line, all of them at once.
+    static func jsonLines(_ documents: [some Encodable]) {
+        write(jsonText(documents), to: STDOUT_FILENO)
+    }
+    /// What a terminal would obey is escaped as JSON escapes it, and never as text is.
+    static func jsonText(_ documents: [some Encodable]) -> String {
+        documents.map { escapedInJSON(WireCoding.text($0)) + "\n" }.joined()
     }
     /// One sentence, with `--json` an object on a line: `error` and, of what ends the command, `exitStatus`.
     static func problem(_ sentence: String, exitStatus: Int32? = nil) {

@@ -185,8 +185,8 @@ struct FindCommand: AsyncParsableCommand {
         let items = live ? items : items.filter { paths[$0.id] == nil }
         for item in items { paths[item.id] = item.path }
         if output.json {
-            let lines = items.map { WireCoding.text(Line(event: event, domain: mount.domain, item: $0)) + "\n" }
-            return Output.text(lines.joined())
+            let lines = items.map { Line(event: event, domain: mount.domain, item: $0) }
+            return Output.jsonLines(lines)
         }
         let prefix = live ? mark + " " : ""
         Output.text(items.map { prefix + shownPath($0.path, on: mount) + "\n" }.joined())
@@ -258,8 +258,8 @@ struct ChangesCommand: AsyncParsableCommand {
         if page.isIncomplete {
             Output.problem("the journal begins with change \(page.first): those before it are missing")
         }
+        if output.json { return Output.jsonLines(page.changes) }
         let lines = page.changes.map { change in
-            if output.json { return WireCoding.text(change) }
             let count = change.count > 1 ? " and \(change.count - 1) more" : ""
             let old = change.oldName.map { " (was \($0))" } ?? ""
             return "\(change.sequence)  \(change.kind)  \(change.path ?? change.name ?? "node \(change.node)")\(count)\(old)"
