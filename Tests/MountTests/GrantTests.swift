@@ -94,6 +94,22 @@ extension MountSuites {
             }
         }
 
+        /// The first number that was none ended it, and what had been revoked before was not said.
+        @Test(.timeLimit(.minutes(1)))
+        func aGrantThatThereIsNotKeepsNoOtherFromBeingRevoked() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        echo 1 > "$M/1"; echo 2 > "$M/2"; n=$(give "$M/1"); m=$(give "$M/2"); s=0
+                        g revoke "$n" 999 "$m" "$n" > "$T/out" 2> "$T/said" || s=$?; [ "$s" = 1 ]
+                        grep -q "revoked $n" "$T/out"; grep -q "revoked $m" "$T/out"
+                        [ "$(cat "$T/said")" = 'promisefs: there is no grant 999' ]
+                        g list --json | grep -q '"grants":\\[\\]'
+                        """)
+            }
+        }
+
         /// What a command has said is so; of the one that was cut off there is all or nothing.
         @Test(.timeLimit(.minutes(3))) func aKillWhileGrantsAreWrittenLeavesNoMoreRightsThanWereGiven() async throws {
             try await MountedDomain.with(Self.options) { domain in

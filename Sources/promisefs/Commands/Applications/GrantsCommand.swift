@@ -139,10 +139,22 @@ struct GrantsCommand: AsyncParsableCommand {
             let mount = try await place.mount()
             let client = try PromiseClient(mount: mount)
             var removed: [GrantDocument] = []
+            var failures = FailureCollector()
             if let app { removed = try await client.revokeAll(of: app) }
-            for grant in grants { removed += try await client.revoke(grant) }
-            if place.output.json { return Output.json(GrantsDocument(grants: removed)) }
-            for grant in removed { Output.line("revoked \(grant.id) of \(grant.application)") }
+            // One that was made from an earlier one went with that.
+            for grant in grants where !removed.contains(where: { $0.id == grant }) {
+                do throws(PromiseError) {
+                    removed += try await client.revoke(grant)
+                } catch {
+                    failures.note(CommandFailure(error))
+                }
+            }
+            if place.output.json {
+                Output.json(GrantsDocument(grants: removed))
+            } else {
+                for grant in removed { Output.line("revoked \(grant.id) of \(grant.application)") }
+            }
+            try failures.finish()
         }
     }
 

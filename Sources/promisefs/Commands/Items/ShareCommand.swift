@@ -85,9 +85,20 @@ struct ShareCommand: AsyncParsableCommand {
         func run() async throws {
             let mount = try await place.mount()
             let client = try PromiseClient(mount: mount)
-            for link in links { try await client.revokeLink(link) }
-            if place.output.json { return Output.json(DoneDocument(done: true)) }
-            for link in links { Output.line("revoked \(link)") }
+            var failures = FailureCollector()
+            var revoked: Set<String> = []
+            for link in links where !revoked.contains(link) {
+                do throws(PromiseError) {
+                    try await client.revokeLink(link)
+                    revoked.insert(link)
+                    if !place.output.json { Output.line("revoked \(link)") }
+                } catch {
+                    let sentence = "\(link): \(error.message)"
+                    failures.note(CommandFailure(sentence, exitStatus: error.exitStatus))
+                }
+            }
+            if place.output.json { Output.json(DoneDocument(done: failures.first == nil)) }
+            try failures.finish()
         }
     }
 }
