@@ -80,6 +80,10 @@ extension MountSuites {
                 [ "$(grep -c '/cloud/mine$' "$T/all")" = 2 ]
                 rc=0; as root "$P" coordinate read "$T/nobody/cloud/mine" "$T/root/cloud/mine" -- true 2> "$T/said" || rc=$?
                 [ $rc = 2 ]; grep -q 'about one domain' "$T/said"
+                # The kernel says no for the folder, and no daemon was asked.
+                as nobody mkdir -p "$T/nobody/cloud/a/b"; as root "$P" info "$T/nobody/cloud/a/b"
+                rc=0; as daemon "$P" info "$T/nobody/cloud/a/b" 2> "$T/said" || rc=$?; cat "$T/said"
+                [ $rc = 5 ]; grep -q 'mounted by nobody' "$T/said"
                 # What is somebody else's is said to be, and left alone.
                 for what in status sync unmount; do
                     rc=0; as nobody "$P" $what "$T/root/dav" 2> "$T/said" || rc=$?; cat "$T/said"

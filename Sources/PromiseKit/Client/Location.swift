@@ -17,7 +17,7 @@ public struct Location: Sendable, Equatable {
     ///
     /// Blocking: it resolves links in the folders above.
     public static func of(_ path: [UInt8], in table: MountTable) throws(PromiseError) -> Location {
-        let resolved = try resolveParent(of: path)
+        let resolved = try resolveParent(of: path, in: table)
         if let location = ofResolved(resolved, in: table) { return location }
         if let target = realPath(resolved), target != resolved, let location = ofResolved(target, in: table) {
             return location
@@ -54,6 +54,14 @@ public struct Location: Sendable, Equatable {
 ///
 /// A dead daemon's mount cannot be looked into (ENOTCONN); then the path is taken as it is spelt.
 public func resolveParent(of path: [UInt8]) throws(PromiseError) -> [UInt8] {
+    try resolveParent(of: path, in: MountTable(entries: []))
+}
+
+/// The same, where mounts of others are known: the kernel lets nobody else look into them, not
+/// even root (EACCES), and a path there is taken as it is spelt, too.
+private func resolveParent(
+    of path: [UInt8], in table: MountTable
+) throws(PromiseError) -> [UInt8] {
     guard !path.isEmpty, !path.contains(0) else {
         throw PromiseError(.local, "an empty path names nothing", exitStatus: 2)
     }
@@ -66,9 +74,18 @@ public func resolveParent(of path: [UInt8]) throws(PromiseError) -> [UInt8] {
     let parent = isSpecial ? trimmed : slash == 0 ? [0x2F] : Array(trimmed[..<slash])
     guard let folder = realPath(parent) else {
         let code = errno
-        if code == ENOTCONN || code == ECONNABORTED { return simplified(absolute) }
+        let plain = simplified(absolute)
+        if code == ENOTCONN || code == ECONNABORTED { return plain }
+        // Whose daemon answers whom is the daemon's to say, at any depth.
+        if code == EACCES, let mount = table.entry(holding: plain), mount.isPromiseFS,
+            mount.user != geteuid()
+        {
+            return plain
+        }
         // What is missing may be missing below a mount, which the mount's daemon then says.
-        if code == ENOENT, !isSpecial { return try resolveParent(of: parent) + [0x2F] + name }
+        if code == ENOENT, !isSpecial {
+            return try resolveParent(of: parent, in: table) + [0x2F] + name
+        }
         throw PromiseError(
             .local, "\(escapedForDisplay(path)) cannot be found: \(String(cString: strerror(code)))", exitStatus: 1)
     }
