@@ -114,24 +114,76 @@ enum Targets {
         return mount
     }
 
-    /// The paths by domain, in the order in which domains first appear; paths that are on none are noted as failures.
-    static func byDomain(_ paths: [PathArgument], _ failures: inout FailureCollector) async -> [(
-        mount: MountEntry, locations: [Location]
-    )] {
-        var result: [(mount: MountEntry, locations: [Location])] = []
+    typealias DomainLocations = (mount: MountEntry, locations: [Location])
+
+    /// The paths by domain, in the order in which domains first appear; paths that are on none are
+    /// noted as failures.
+    static func byDomain(
+        _ paths: [PathArgument], _ failures: inout FailureCollector
+    ) async -> [DomainLocations] {
+        var result: [DomainLocations] = []
         for path in paths {
             do throws(PromiseError) {
-                let location = try await location(of: path)
-                if let index = result.firstIndex(where: { $0.mount.isOfSameDomain(as: location.mount) }) {
-                    result[index].locations.append(location)
-                } else {
-                    result.append((location.mount, [location]))
-                }
+                add(try await location(of: path), to: &result)
             } catch {
                 failures.note(CommandFailure(error))
             }
         }
         return result
+    }
+
+    /// The same with the documents that links on a mount lead to, for what is about content, which
+    /// a link has none of. `keepsOthers`: a link that leads to no item of a mount is meant itself.
+    static func documentsByDomain(
+        _ paths: [PathArgument], keepsOthers: Bool, _ failures: inout FailureCollector
+    ) async -> [DomainLocations] {
+        var result: [DomainLocations] = []
+        for (mount, locations) in await byDomain(paths, &failures) {
+            // Looking at the mount of a silent daemon would not end; the command hears of it.
+            var isLookedAt = locations.contains { !$0.isMountPoint }
+            if isLookedAt {
+                let top = try? await PromiseClient(mount: mount).information(path: [])
+                isLookedAt = top != nil
+            }
+            for location in locations {
+                do throws(PromiseError) {
+                    let isPlain = location.isMountPoint || !isLookedAt
+                    let found = isPlain ? location : try await followed(location, keepsOthers)
+                    add(found, to: &result)
+                } catch {
+                    failures.note(CommandFailure(error))
+                }
+            }
+        }
+        return result
+    }
+
+    private static func add(_ location: Location, to result: inout [DomainLocations]) {
+        let index = result.firstIndex { $0.mount.isOfSameDomain(as: location.mount) }
+        if let index {
+            result[index].locations.append(location)
+        } else {
+            result.append((location.mount, [location]))
+        }
+    }
+
+    private static func followed(
+        _ location: Location, _ keepsOthers: Bool
+    ) async throws(PromiseError) -> Location {
+        try await Blocking.run { () throws(PromiseError) in
+            let status = try? FileStatus.of(location.absolutePath, label: "targets.link")
+            guard status?.kind == .link else { return location }
+            let (table, target) = (try MountTable.current(), realPath(location.absolutePath))
+            if let target, let found = Location.ofResolved(target, in: table) { return found }
+            if keepsOthers { return location }
+            let link = "'\(escapedForDisplay(location.absolutePath))' is a link that leads"
+            guard let target else {
+                throw PromiseError(.local, "\(link) nowhere", exitStatus: ExitStatus.failed)
+            }
+            throw PromiseError(
+                .notPromiseFS, "\(link) out of the mount, to \(escapedForDisplay(target))",
+                exitStatus: ExitStatus.notPromiseFS)
+        }
     }
 }
 

@@ -38,6 +38,28 @@ extension MountSuites {
             }
         }
 
+        /// The link's own item was pinned and evicted, and "1 item set" was said of it.
+        @Test(.timeLimit(.minutes(1)))
+        func aLinkThatWasNamedItselfStandsForItsDocument() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    is() { [ "$(getfattr --only-values -n user.promisefs.$1 "$M/hello")" = "$2" ]; }
+                    ln -s hello "$M/link"; ln -s none "$M/lost"; ln -s /usr "$M/out"
+                    "$P" fetch "$M/link"; is state current; "$P" pin "$M/link"; is pin pinned
+                    "$P" unpin "$M/link"; is pin automatic
+                    "$P" evict "$M/link"; is state placeholder
+                    for command in fetch evict; do
+                        s=0; "$P" $command "$M/lost" 2> "$T/said" || s=$?; [ "$s" = 1 ]
+                        grep -q "/lost' is a link that leads nowhere" "$T/said"
+                        s=0; "$P" $command "$M/out" 2> "$T/said" || s=$?; [ "$s" = 3 ]
+                        grep -q "/out' is a link that leads out of the mount, to /usr" "$T/said"
+                    done
+                    "$P" pin "$M/lost" "$M/out" | grep -qx '2 items set to pinned'
+                    """)
+            }
+        }
+
         /// A link was replaced by a file, and as root a device.
         @Test(.timeLimit(.minutes(2))) func whatIsWrittenForAPersonGoesWhereLinksLeadAndToStreams() async throws {
             var options = MountedDomain.Options(prepare: "echo theirs > \"$C/mine\"")

@@ -19,7 +19,7 @@ struct FetchCommand: AsyncParsableCommand {
               promisefs fetch --list ~/.cache/build.profile
             """)
 
-    @Argument(help: "Paths on a mount.")
+    @Argument(help: "Paths on a mount. Of a link, what it leads to is meant.")
     var paths: [PathArgument] = []
     @Option(name: .long, help: ArgumentHelp("A file with paths, one a line.", valueName: "file"))
     var list: PathArgument?
@@ -55,7 +55,8 @@ struct FetchCommand: AsyncParsableCommand {
         var paths = paths
         if let list { paths += try PathList(of: list.bytes).paths.map { PathArgument(bytes: $0) } }
         let bar = Terminal.isOutput && !output.json ? ProgressBar() : nil
-        for (mount, locations) in await Targets.byDomain(paths, &failures) {
+        let found = await Targets.documentsByDomain(paths, keepsOthers: false, &failures)
+        for (mount, locations) in found {
             let isJSON = output.json
             do throws(PromiseError) {
                 let result = try await PromiseClient(mount: mount).fetch(locations.map(\.path)) { progress in
@@ -135,14 +136,15 @@ struct EvictCommand: AsyncParsableCommand {
               promisefs evict /mnt/photos
             """)
 
-    @Argument(help: "Paths on a mount.")
+    @Argument(help: "Paths on a mount. Of a link, what it leads to is meant.")
     var paths: [PathArgument]
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
         var failures = FailureCollector()
         var documents: [EvictionDocument] = []
-        for (mount, locations) in await Targets.byDomain(paths, &failures) {
+        let found = await Targets.documentsByDomain(paths, keepsOthers: false, &failures)
+        for (mount, locations) in found {
             do throws(PromiseError) {
                 let result = try await PromiseClient(mount: mount).evict(locations.map(\.path))
                 documents.append(result)
@@ -179,7 +181,7 @@ struct PinCommand: AsyncParsableCommand {
               promisefs pin --online-only /mnt/archive
             """)
 
-    @Argument(help: "Paths on a mount.")
+    @Argument(help: "Paths on a mount. Of a link, what it leads to is meant.")
     var paths: [PathArgument]
     @Flag(name: .long, help: "Never keep content local instead.")
     var onlineOnly = false
@@ -199,7 +201,7 @@ struct UnpinCommand: AsyncParsableCommand {
               promisefs unpin /mnt/contracts
             """)
 
-    @Argument(help: "Paths on a mount.")
+    @Argument(help: "Paths on a mount. Of a link, what it leads to is meant.")
     var paths: [PathArgument]
     @OptionGroup var output: OutputOptions
 
@@ -209,7 +211,8 @@ struct UnpinCommand: AsyncParsableCommand {
 private func setPin(_ pin: Pin, of paths: [PathArgument], _ output: OutputOptions) async throws {
     var failures = FailureCollector()
     var documents: [PinDocument] = []
-    for (mount, locations) in await Targets.byDomain(paths, &failures) {
+    let found = await Targets.documentsByDomain(paths, keepsOthers: true, &failures)
+    for (mount, locations) in found {
         do throws(PromiseError) {
             let result = try await PromiseClient(mount: mount).setPin(pin.name, of: locations.map(\.path))
             documents.append(result)
