@@ -68,6 +68,10 @@ extension MountSuites {
                         echo mine > "$T/report"; made=$(printf 'name report.md\\nok\\n' | pick --mode export "$T/report")
                         [ "$made" = "$M/report.md" ] && [ "$(cat "$M/report.md")" = mine ] && [ -f "$T/report" ]
                         [ ! -L "$T/report" ]; "$P" reference list "$M" | not grep -q .
+                        # Also what is called so that no text is: it "cannot be read".
+                        odd="$T/$(printf 'r\\351port')"; echo odd > "$odd"
+                        printf 'name odd.md\\nok\\n' | pick --mode export "$odd"
+                        [ "$(cat "$M/odd.md")" = odd ]
                         # A name that is taken is nobody's to replace.
                         printf 'name a.txt\\nok\\nq\\n' | pick --mode export "$T/report" && exit 1
                         # Of several none is brought when one cannot be.

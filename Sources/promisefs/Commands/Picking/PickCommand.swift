@@ -306,7 +306,8 @@ struct PickCommand: AsyncParsableCommand {
             let path = try await Blocking.run { () throws(PromiseError) in
                 try resolveParent(of: source.bytes)
             }
-            guard access(RawArguments.text(of: path), R_OK) == 0 || mode == .move else {
+            // By its bytes: as text, a name that is not UTF-8 is another one to the kernel.
+            guard SystemMounts.isAccessible(path, R_OK) || mode == .move else {
                 throw CommandFailure(
                     "\(escapedForDisplay(source.bytes)) cannot be read: \(String(cString: strerror(errno)))"
                 )
