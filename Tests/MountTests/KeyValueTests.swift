@@ -31,6 +31,7 @@ extension MountSuites {
                         + """
                         kv set place 'line 7'; kv set zoom 1.5 --type number; [ "$(kv get place)" = 'line 7' ]
                         # What is printed can be set again.
+                        red=$(printf 'a\\033[31mb'); kv set red "$red"; [ "$(kv get red)" = "$red" ]
                         kv set when 2024-02-29T12:00:00Z --type date; t=$(kv get when); kv set xagain "$t" --type date
                         [ "$(kv get xagain)" = 2024-02-29T12:00:00.000000000Z ]
                         for bad in 'nan --type number' '[1] --type json' '2024-02-30 --type date'; do

@@ -61,7 +61,12 @@ struct KeyValueCommand: AsyncParsableCommand {
                 return Output.json(
                     KeptValueDocument(application: whose.app, key: key, value: value))
             }
-            Output.line(value.shown)
+            switch value {
+            case .list, .map: Output.json(value)
+            // A program is to have what was set, a terminal is not to obey it.
+            case _ where Terminal.isOutput: Output.line(value.shown)
+            default: Output.bytes(Array(value.shown.utf8))
+            }
         }
     }
 
