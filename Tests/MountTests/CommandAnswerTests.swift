@@ -60,6 +60,29 @@ extension MountSuites {
             }
         }
 
+        /// Each path was a document of its own, and the one that failed had no mount before it.
+        @Test(.timeLimit(.minutes(1)))
+        func promisedValuesAreOneDocument() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    values() { "$P" info --key kMDItemFSName "$@"; }
+                    cat > "$T/kind.py" << 'END'
+                    import json, sys
+                    found = json.load(sys.stdin)
+                    print(type(found).__name__, len(found) if isinstance(found, list) else "")
+                    END
+                    kind() { values --json "$@" 2> "$T/said" | python3 "$T/kind.py"; }
+                    [ "$(kind "$M/hello")" = 'dict ' ]
+                    [ "$(kind "$M/hello" "$M/folder/1")" = 'list 2' ]
+                    [ "$(kind "$M/hello" "$M/none" || true)" = 'list 1' ]
+                    grep -q '"exitStatus":1' "$T/said"
+                    s=0; values "$M/none" 2> "$T/said" || s=$?; [ "$s" = 1 ]
+                    grep -q "^promisefs: $M/none: " "$T/said"
+                    """)
+            }
+        }
+
         /// A link was replaced by a file, and as root a device.
         @Test(.timeLimit(.minutes(2))) func whatIsWrittenForAPersonGoesWhereLinksLeadAndToStreams() async throws {
             var options = MountedDomain.Options(prepare: "echo theirs > \"$C/mine\"")

@@ -40,35 +40,39 @@ struct InfoCommand: AsyncParsableCommand {
         }
         if !output.json {
             Output.text(documents.map { InfoCommand.text($0.item, on: $0.mount) }.joined(separator: "\n"))
-        } else if paths.count > 1 {
-            Output.json(documents.map(\.item))
-        } else if let document = documents.first {
-            Output.json(document.item)
+        } else {
+            printJSON(documents.map(\.item))
         }
         try failures.finish()
     }
 
+    /// One object for one path, an array for several, whatever of them could be told.
+    private func printJSON(_ documents: [some Encodable]) {
+        if paths.count > 1 {
+            Output.json(documents)
+        } else if let document = documents.first {
+            Output.json(document)
+        }
+    }
+
     private func showValues() async throws {
         var failures = FailureCollector()
+        var documents: [PromisedItemDocument] = []
         for (mount, locations) in await Targets.byDomain(paths, &failures) {
             do throws(PromiseError) {
                 let client = try PromiseClient(mount: mount)
                 let values = try await client.promisedValues(key.map { PromisedKey(rawValue: $0) }, of: locations.map(\.path))
-                for item in values.items {
-                    guard !output.json else {
-                        Output.json(item)
-                        continue
-                    }
+                documents += values.items
+                for item in values.items where !output.json {
                     let rows = item.values.sorted { $0.key < $1.key }.map { ["  \($0.key)", WireCoding.text($0.value)] }
                     Output.text(shownPath(item.path, on: mount) + "\n" + table(rows))
                 }
-                for failure in values.failures {
-                    failures.note(CommandFailure("\(failure.path): \(failure.detail)", exitStatus: failure.exitStatus))
-                }
+                noteFailures(values.failures, on: mount, &failures)
             } catch {
                 failures.note(CommandFailure(error))
             }
         }
+        if output.json { printJSON(documents) }
         try failures.finish()
     }
 
