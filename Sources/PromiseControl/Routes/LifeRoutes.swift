@@ -41,7 +41,7 @@ struct LifeRoutes: Sendable {
 
 extension LimitsChange {
     /// Throws a sentence on what is no limit, or one under which nothing could be sent.
-    fileprivate init(_ document: LimitsRequest) throws(Failure) {
+    fileprivate init(_ document: LimitsRequest) throws(ProblemDocument) {
         self.init()
         switch document.cache {
         case nil: cache = nil
@@ -53,16 +53,21 @@ extension LimitsChange {
         if let text = document.download { down = .some(try LimitsChange.rate(text, least: LineRates.downMin)) }
     }
 
-    private static func rate(_ text: String, least: UInt64) throws(Failure) -> UInt64? {
+    private static func rate(
+        _ text: String, least: UInt64
+    ) throws(ProblemDocument) -> UInt64? {
         text == LimitsRequest.none ? nil : try bytes(text, least: least)
     }
 
-    private static func bytes(_ text: String, least: UInt64) throws(Failure) -> UInt64 {
+    private static func bytes(
+        _ text: String, least: UInt64
+    ) throws(ProblemDocument) -> UInt64 {
         guard let count = UInt64(text), count <= UInt64(Int64.max) else {
-            throw Failure(.invalid, "'\(escapedForDisplay(Array(text.utf8)))' is no number of bytes")
+            let shown = escapedForDisplay(Array(text.utf8))
+            throw ProblemDocument.request("'\(shown)' is no number of bytes")
         }
         guard count >= least else {
-            throw Failure(.invalid, "requests break off below \(least) bytes a second")
+            throw ProblemDocument.request("requests break off below \(least) bytes a second")
         }
         return count
     }
