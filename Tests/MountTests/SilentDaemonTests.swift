@@ -57,6 +57,33 @@ extension MountSuites {
             }
         }
 
+        /// Only the beginning of an answer had a limit: they waited for ever.
+        @Test(.timeLimit(.minutes(2)))
+        func whatIsToldAsItComesEndsWhenTheDaemonIsStopped() async throws {
+            var options = options
+            options.environment["PROMISEFS_PATIENCE"] = "0"
+            options.prepare = "mkdir \"$C/folder\"; echo y > \"$C/folder/slow\""
+            try await MountedDomain.with(options) { domain in
+                let daemon = try #require(domain.daemonProcesses().first)
+                try domain.setFaults(["delay=15s", "only=fetchContents"])
+                try await domain.shell(
+                    """
+                    ls -R "$M" > /dev/null
+                    silent() {
+                        rc=0; timeout 45 "$P" "$@" > "$T/$1.out" 2> "$T/$1.said" || rc=$?
+                        [ $rc = 4 ] && grep -q 'not answer' "$T/$1.said"
+                    }
+                    all=()
+                    silent fetch "$M/folder/slow" & all+=($!)
+                    silent find "$M" TRUEPREDICATE --live & all+=($!)
+                    silent changes "$M" --since 0 --follow & all+=($!)
+                    within 10 '[ -s "$T/find.out" ]'; sleep 2; kill -STOP \(daemon)
+                    for one in "${all[@]}"; do wait $one; done
+                    kill -CONT \(daemon); within 10 '"$P" pending "$M"'
+                    """, seconds: 80)
+            }
+        }
+
         /// Also one that is stopped before it has ever served.
         @Test(.timeLimit(.minutes(2))) func aDaemonThatIsStoppedWhileItStartsIsNoMountThatWaitsForEver() async throws {
             let daemon = """

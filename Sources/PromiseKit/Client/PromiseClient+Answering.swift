@@ -11,10 +11,10 @@ extension PromiseClient {
     private static let patience = TimeAmount.seconds(6)
 
     /// Ends with `deadlineExceeded` when the daemon does not answer a question either that takes no time.
-    func whileItAnswers(
-        _ body: @escaping @Sendable () async throws -> HTTPClientResponse
-    ) async throws -> HTTPClientResponse {
-        try await withThrowingTaskGroup(of: HTTPClientResponse.self) { group in
+    func whileItAnswers<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await withThrowingTaskGroup(of: Value.self) { group in
             group.addTask(operation: body)
             group.addTask { try await self.throwWhenSilent() }
             defer { group.cancelAll() }

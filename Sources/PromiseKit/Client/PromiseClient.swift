@@ -103,7 +103,10 @@ public final class PromiseClient: Sendable {
         let version = PercentCoding.encode(Array(identifier.utf8)).replacingSlashes()
         let query = "items/versions/content?version=\(version)&path=/" + PercentCoding.encode(path)
         let response = try await send("GET", query, nil, deadline: .hours(24))
-        try await mapped { for try await piece in response.body { try take(Array(piece.readableBytesView)) } }
+        let reader = BodyReader(response.body, self)
+        while let piece = try await reader.next() {
+            try await mapped { try take(Array(piece.readableBytesView)) }
+        }
     }
 
     /// A PNG of at most `size` pixels a side: saved by an application, made of content that is here, or offered by the provider.
@@ -282,32 +285,27 @@ public final class PromiseClient: Sendable {
         return document
     }
 
-    /// Reads events up to `done`, whose data is returned, or `problem`, which is thrown.
+    /// Reads events up to `done`, whose data is returned; `problem` is thrown.
     private func events<Document: Decodable>(
         _ path: String, _ body: any Encodable & Sendable, each: @Sendable (ServerEvent) -> Void
     ) async throws(PromiseError) -> Document {
-        let response = try await send("POST", path, body, deadline: .hours(24 * 365))
-        let last: ServerEvent? = try await mapped {
-            var parser = ServerEventParser()
-            for try await buffer in response.body {
-                for event in try parser.feed(buffer.readableBytesView) {
-                    if event.name == "done" || event.name == "problem" { return event }
-                    each(event)
-                }
+        var events = try await stream("POST", path, body).makeAsyncIterator()
+        while let event = try await events.next() {
+            guard event.name == "done" else {
+                each(event)
+                continue
             }
-            return nil
+            let data = Array(event.data.utf8)
+            guard let document = WireCoding.decode(Document.self, from: data) else {
+                let what = "gave an event that is no \(Document.self)"
+                throw PromiseError(
+                    .brokenReply, "the daemon of '\(domain)' \(what)", exitStatus: 1)
+            }
+            return document
         }
-        guard let last else {
-            throw PromiseError(.brokenReply, "the daemon of '\(domain)' ended before it was done; look at its log", exitStatus: 1)
-        }
-        let data = Array(last.data.utf8)
-        if last.name == "problem", let problem = WireCoding.decode(ProblemDocument.self, from: data) {
-            throw PromiseError(problem)
-        }
-        guard let document = WireCoding.decode(Document.self, from: data) else {
-            throw PromiseError(.brokenReply, "the daemon of '\(domain)' gave an event that is no \(Document.self)", exitStatus: 1)
-        }
-        return document
+        throw PromiseError(
+            .brokenReply, "the daemon of '\(domain)' ended before it was done; look at its log",
+            exitStatus: 1)
     }
 
     func send(

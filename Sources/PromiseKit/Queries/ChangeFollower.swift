@@ -17,9 +17,11 @@ public struct ChangeFollower {
         self.journal = journal
     }
 
-    /// Some changes, oldest first; nil when the daemon has ended and no other one comes.
+    /// Some changes, oldest first; nil when the daemon has ended and no other one comes. Throws
+    /// when it has become silent, and none comes.
     public mutating func next() async throws(PromiseError) -> ChangesDocument? {
         while true {
+            var silence: PromiseError?
             do throws(PromiseError) {
                 if events == nil, !hasBegun { events = try await open() }
                 hasBegun = true
@@ -31,10 +33,14 @@ public struct ChangeFollower {
                 }
             } catch {
                 guard hasBegun, error.isEndOfDaemon else { throw error }
+                if error.kind == .notAnswering { silence = error }
             }
             let this = self
             events = try await Successor.reply { () async throws(PromiseError) in try await this.open() }
-            if events == nil { return nil }
+            if events == nil {
+                if let silence { throw silence }
+                return nil
+            }
         }
     }
 

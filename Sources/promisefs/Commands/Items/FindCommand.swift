@@ -136,14 +136,18 @@ struct FindCommand: AsyncParsableCommand {
         let client = try PromiseClient(mount: mount)
         var updates: MetadataQuery.Updates? = try await query.updates(of: client)
         while let these = updates {
+            let end: PromiseError
             do throws(PromiseError) {
                 try await show(these, mount, &paths)
                 return
             } catch {
                 guard live, error.isEndOfDaemon else { throw error }
+                end = error
             }
             // What the next daemon knows is everything again.
             updates = try await Successor.reply { () async throws(PromiseError) in try await query.updates(of: client) }
+            // One that has ended may be unmounted; one that is silent is there.
+            if updates == nil, end.kind == .notAnswering { throw end }
             if updates != nil { showReset(mount, &paths) }
         }
     }
