@@ -119,9 +119,11 @@ final class FakeService: ControlService {
 
     func excluded(below node: NodeID?) throws(Failure) -> [PendingWork] { [] }
 
-    func pending(below node: NodeID?) throws(Failure) -> [PendingWork] {
+    func pending(below node: NodeID?) throws(Failure) -> PendingList {
         try note("pending \(node?.description ?? "all")")
-        return state.withLock { $0.pending }
+        var list = PendingList()
+        list.items = state.withLock { $0.pending }
+        return list
     }
 
     func setPaused(_ isPaused: Bool) async throws(Failure) { try note("paused \(isPaused)") }

@@ -2,6 +2,7 @@ import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
 import PromiseProvider
+import PromiseSync
 import PromiseSystem
 import PromiseTestSupport
 import Testing

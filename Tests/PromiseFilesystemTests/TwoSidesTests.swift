@@ -1,4 +1,5 @@
 import PromiseCore
+import PromiseFilesystem
 import PromiseProvider
 import PromiseSystem
 import PromiseTestSupport
