@@ -187,6 +187,20 @@ def a_name_by_the_descriptors_path():
     call("linkat", -100, f"/proc/self/fd/{file}".encode(), -100, b"container/taken", 0x400)
 
 
+@attempt
+def a_document_that_has_a_name_in_the_container_too():
+    with open("container/kept", "w") as file:
+        file.write("other")
+    os.link("container/kept", "granted/half")
+    try:
+        os.rename("granted/half", "granted/write")
+        return "the document is the container's file"
+    finally:
+        for path in "granted/half", "container/kept":
+            if os.path.exists(path):
+                os.unlink(path)
+
+
 each("an attribute of the product on", lambda path: os.setxattr(path, "user.promisefs.pin", b"pinned"),
      "granted/write", "container", "granted/read")
 each("another user's bits on", lambda path: os.setxattr(path, "trusted.x", b"1"), "granted/write", "container")

@@ -77,6 +77,20 @@ struct GrantedFolder: Sendable {
         }
     }
 
+    /// A document has no name in the container, or in anything else that was given, by a hard link:
+    /// the application would have it there when the grant has ended. Programs copy what cannot be
+    /// renamed.
+    private func demandNoOtherPlace(_ saved: Node, as document: ViewRoot) throws(Failure) {
+        let names = try index.read { transaction throws(Failure) in
+            try transaction.entries(of: saved.id)
+        }
+        guard names.contains(where: { $0.parent != scratch && $0.id != document.entry }) else {
+            return
+        }
+        policy.refused("rename", saved.id)
+        throw Failure(.crossDevice, "the file has another name outside of 'granted'")
+    }
+
     /// Takes the name away and leaves the document where it is: the program is about to make it anew,
     /// or does not want to see it any more.
     func hide(
@@ -166,6 +180,7 @@ struct GrantedFolder: Sendable {
                 throw Failure(.notFound, "there is no such name")
             }
             try demandSaving(document, saved.kind, "rename")
+            try demandNoOtherPlace(saved, as: document)
             save(name, as: document, caller, reply: reply)
             return nil
         case (.some(let document), nil):
