@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,12 @@
 #include <unistd.h>
 
 int cps_open_at(int folder, const char *path, int flags, unsigned mode) { return openat(folder, path, flags, mode); }
+
+int cps_open_beneath(int folder, const char *path, int flags) {
+  struct open_how how = {
+      .flags = (unsigned)flags, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+  return (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
+}
 
 int cps_open_nameless(const char *folder, unsigned mode) { return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, mode); }
 

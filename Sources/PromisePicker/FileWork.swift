@@ -61,15 +61,24 @@ enum FileWork {
         guard fsync(file) == 0 else { throw failure("\(shown(path)) cannot be written") }
     }
 
-    /// A copy under a hidden name in `folder`, synced to disk; the name is given back.
-    static func copy(_ source: [UInt8], into folder: [UInt8]) throws -> [UInt8] {
+    /// Follows links where there is no `place`: of a path that a person has said.
+    static func openDocument(_ path: [UInt8], at place: MountPlace? = nil) throws -> Descriptor {
+        if let place { return try place.openDocument() }
         var status = stat()
         // Opening a pipe would wait for who writes to it.
-        guard withPath(source, { stat($0, &status) }) == 0 else { throw failure("\(shown(source)) cannot be read") }
-        try requireFile(status, source)
-        let input = withPath(source) { open($0, O_RDONLY | O_CLOEXEC | O_NOCTTY) }
-        guard input >= 0 else { throw failure("\(shown(source)) cannot be read") }
-        defer { close(input) }
+        guard withPath(path, { stat($0, &status) }) == 0 else { throw failure("\(shown(path)) cannot be read") }
+        try requireFile(status, path)
+        let input = withPath(path) { open($0, O_RDONLY | O_CLOEXEC | O_NOCTTY) }
+        guard input >= 0 else { throw failure("\(shown(path)) cannot be read") }
+        return Descriptor(adopting: input)
+    }
+
+    /// A copy under a hidden name in `folder`, synced to disk; the name is given back.
+    static func copy(
+        _ document: borrowing Descriptor, of source: [UInt8], into folder: [UInt8]
+    ) throws -> [UInt8] {
+        let input = document.number
+        var status = stat()
         guard fstat(input, &status) == 0 else { throw failure("\(shown(source)) cannot be read") }
         try requireFile(status, source)
         let path = folder + [0x2F] + hiddenName()

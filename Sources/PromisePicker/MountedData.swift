@@ -40,6 +40,11 @@ public final class MountedData: PickerData {
         return absolute
     }
 
+    /// The same, for what an application may change meanwhile.
+    func place(of path: [UInt8], in domain: String) throws(PromiseError) -> MountPlace {
+        MountPlace(try absolutePath(of: path, in: domain), on: try mount(of: domain))
+    }
+
     /// Where a dialog that knows nothing of domains begins.
     public var firstMountPoint: [UInt8] { mounts.first?.mountPoint ?? [0x2F] }
 

@@ -16,8 +16,8 @@ public struct MountedConsequences: PickerConsequences {
     private let data: MountedData
     private let application: String?
     private let grants: any PickerGrants
-    /// Where a launch has its imports; nil: a temporary folder of this user.
-    private let imports: PickerFolder?
+    /// Who asks from inside a view: what it names is read by no link, with the person's rights.
+    private let launch: PickerLaunch?
     /// Told of each temporary folder before something is in it.
     private let importing: (@Sendable ([UInt8]) -> Void)?
 
@@ -30,7 +30,7 @@ public struct MountedConsequences: PickerConsequences {
         self.data = data
         self.application = application
         self.grants = grants ?? launch.map { LaunchGrants(data, $0) } ?? LastingGrants(data)
-        imports = launch?.imports
+        self.launch = launch
     }
 
     public func perform(_ consequences: [PickerConsequence]) async throws -> [PickedDocument] {
@@ -130,14 +130,16 @@ public struct MountedConsequences: PickerConsequences {
     /// removes it.
     private func copyOut(_ item: PickerItem) async throws -> PickedDocument {
         let source = try path(item)
-        if let imports { return try await bringIn(item, imports) }
+        if let launch { return try await bringIn(item, launch.imports) }
         let folder = try await FileWork.run { try FileWork.makeTemporaryFolder() }
         importing?(folder)
         let target = folder + [0x2F] + item.name
         do {
             try await coordinated(item.domain, [.reading(item.path)]) {
                 try await FileWork.run {
-                    try FileWork.rename(try FileWork.copy(source, into: folder), target)
+                    let document = try FileWork.openDocument(source)
+                    try FileWork.rename(
+                        try FileWork.copy(document, of: source, into: folder), target)
                 }
             }
         } catch {
@@ -151,11 +153,12 @@ public struct MountedConsequences: PickerConsequences {
     private func bringIn(
         _ item: PickerItem, _ imports: PickerFolder
     ) async throws -> PickedDocument {
-        let source = try path(item)
+        let source = try data.place(of: item.path, in: item.domain)
         let folder = try data.absolutePath(of: imports.path, in: imports.domain)
         let target = try await coordinated(item.domain, [.reading(item.path)]) {
             try await FileWork.run {
-                let copy = try FileWork.copy(source, into: folder)
+                let copy = try FileWork.copy(
+                    try source.openDocument(), of: source.absolutePath, into: folder)
                 do {
                     return try FileWork.nameFreely(copy, item.name, in: folder)
                 } catch {
@@ -170,8 +173,7 @@ public struct MountedConsequences: PickerConsequences {
     private func move(
         _ source: PickerRequest.Source, _ folder: PickerFolder, _ name: [UInt8]
     ) async throws -> PickedDocument {
-        let table = try MountTable.current()
-        guard let old = try? Location.of(source.path, in: table), old.domain == folder.domain else {
+        guard let old = try location(of: source), old.domain == folder.domain else {
             return try await bring(source, folder, name, leavesReference: true)
         }
         // The document stays the same one: with its identifier, its versions, and whoever has it
@@ -181,8 +183,12 @@ public struct MountedConsequences: PickerConsequences {
         let former = old.absolutePath
         if target == former { throw PromiseError(.local, "it is there already", exitStatus: 1) }
         let client = try data.client(of: folder.domain)
+        let named = try self.place(named: source)
         try await coordinated(folder.domain, [.writing(old.path, .forMoving)]) {
-            try await FileWork.run { try FileWork.rename(former, target) }
+            try await FileWork.run {
+                if let named { try named.requireDocumentOrFolder() }
+                try FileWork.rename(former, target)
+            }
         }
         let reference = try await client.addReference(to: new, at: old.path)
         let place = PercentCoding.decode(reference.pathBytes[...]).map {
@@ -193,12 +199,30 @@ public struct MountedConsequences: PickerConsequences {
             reference: try place.map { try data.absolutePath(of: $0, in: folder.domain) })
     }
 
+    /// Where a source is on a mount; nil elsewhere. That of a launch is where its name says.
+    private func location(of source: PickerRequest.Source) throws(PromiseError) -> Location? {
+        let table = try MountTable.current()
+        guard let launch else { return try? Location.of(source.path, in: table) }
+        guard let found = Location.ofResolved(source.path, in: table), found.domain == launch.domain
+        else {
+            throw PromiseError(
+                .local, "\(FileWork.shown(source.path)) is not in the domain of the application",
+                exitStatus: 5)
+        }
+        return found
+    }
+
+    /// Of a launch alone: a person may mean what a link leads to, but not by an application's word.
+    private func place(named source: PickerRequest.Source) throws(PromiseError) -> MountPlace? {
+        guard launch != nil, let found = try location(of: source) else { return nil }
+        return MountPlace(found.absolutePath, on: found.mount)
+    }
+
     /// One state of a source that is on a mount itself.
     private func reading<Value: Sendable>(
         _ source: PickerRequest.Source, _ body: @Sendable () async throws -> Value
     ) async throws -> Value {
-        guard let place = try? Location.of(source.path, in: try MountTable.current()),
-            (try? data.mount(of: place.domain)) != nil
+        guard let place = try location(of: source), (try? data.mount(of: place.domain)) != nil
         else { return try await body() }
         return try await coordinated(place.domain, [.reading(place.path)]) { try await body() }
     }
@@ -212,8 +236,13 @@ public struct MountedConsequences: PickerConsequences {
         let target = try data.absolutePath(of: path, in: folder.domain)
         let place = try data.absolutePath(of: folder.path, in: folder.domain)
         if FileWork.exists(target) { throw taken(name) }
+        let named = try self.place(named: source)
         let copy = try await reading(source) {
-            try await FileWork.run { try FileWork.copy(source.path, into: place) }
+            try await FileWork.run {
+                // Looked at now: a moment ago it may have been no link.
+                let document = try FileWork.openDocument(source.path, at: named)
+                return try FileWork.copy(document, of: source.path, into: place)
+            }
         }
         try await FileWork.run {
             do {

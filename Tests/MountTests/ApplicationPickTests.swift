@@ -146,6 +146,28 @@ extension MountSuites {
                 """)
         }
 
+        /// A copy of what a link led to was made with the person's rights, and was the application's where that was its folder.
+        @Test(.timeLimit(.minutes(2)), arguments: ["link", "folder/secret", "later"])
+        func whatAnApplicationsLinkLeadsToIsNotExported(name: String) async throws {
+            try await picked(
+                """
+                "$P" container add --app $ID --name Editor $D > /dev/null; own=$M/Editor/Documents
+                mkdir $T/outside; echo secret > $T/outside/secret
+                [ \(name) != later ] || echo mine > $own/later
+                ln -s $T/outside $own/folder; ln -s $T/outside/secret $own/link; serve
+                ask '{"mode":"export","sources":["/container/Documents/\(name)"]}' > $T/out 2>&1 & p=$!
+                if [ \(name) = folder/secret ]; then
+                    # What is behind a link has no name in the domain.
+                    wait $p; not grep -q '"picked"' $T/out
+                else
+                    within 10 'grep -q http $T/pages'; ln -sf $T/outside/secret $own/later
+                    not asked 1 --here docs 2> $T/said; grep -q 'is a link' $T/said
+                    kill $server; wait $p || true
+                fi
+                not grep -rq secret $M/docs; [ -z "$(find $M/docs -name '.gout*')" ]
+                """)
+        }
+
         @Test(.timeLimit(.minutes(2))) func aSandboxWithAPickerNeedsNothingElse() async throws {
             try await picked(
                 """

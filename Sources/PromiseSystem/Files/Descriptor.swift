@@ -29,6 +29,16 @@ package struct Descriptor: ~Copyable, Sendable {
             try call(label) { cps_open_at(folder, path, flags | O_CLOEXEC, mode) }
         })
     }
+
+    /// openat2(2) of what is there below `folder`, for a path in which others may put links: ELOOP where there is one, EXDEV
+    /// where another mount is on the way.
+    package static func open(
+        _ path: [UInt8], beneath folder: CInt, flags: CInt, label: StaticString
+    ) throws(SystemError) -> Descriptor {
+        Descriptor(adopting: try withCPath(path) { path throws(SystemError) in
+            try call(label) { cps_open_beneath(folder, path, flags | O_CLOEXEC) }
+        })
+    }
 }
 
 /// Gives `body` the bytes as a C string. Traps on an embedded NUL, which no legal path has.
