@@ -26,39 +26,11 @@ enum FileWork {
             exitStatus: code == ENETDOWN ? 4 : 1)
     }
 
-    static func makeFolder(_ path: [UInt8]) throws {
-        guard withPath(path, { mkdir($0, 0o777) }) == 0 else {
-            throw failure("\(shown(path)) cannot be made")
-        }
-    }
-
-    /// Over nothing that is there.
-    static func rename(_ old: [UInt8], _ new: [UInt8]) throws {
-        do throws(SystemError) {
-            try PromiseSystem.rename(old, to: new, flags: .noReplace, label: "picker.rename")
-        } catch {
-            throw failure("\(shown(new)) cannot be made", error.errno)
-        }
-    }
-
     static func remove(_ path: [UInt8]) { _ = withPath(path) { unlink($0) } }
-
-    /// `S_IFREG` and the like; nil where nothing is.
-    static func kind(_ path: [UInt8]) -> mode_t? {
-        var status = stat()
-        return withPath(path) { lstat($0, &status) } == 0 ? status.st_mode & S_IFMT : nil
-    }
 
     static func exists(_ path: [UInt8]) -> Bool {
         var status = stat()
         return withPath(path) { lstat($0, &status) } == 0
-    }
-
-    static func create(_ path: [UInt8]) throws {
-        let file = withPath(path) { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666) }
-        guard file >= 0 else { throw failure("\(shown(path)) cannot be made") }
-        defer { close(file) }
-        guard fsync(file) == 0 else { throw failure("\(shown(path)) cannot be written") }
     }
 
     /// Follows links where there is no `place`: of a path that a person has said.
@@ -73,43 +45,13 @@ enum FileWork {
         return Descriptor(adopting: input)
     }
 
-    /// A copy under a hidden name in `folder`, synced to disk; the name is given back.
-    static func copy(
-        _ document: borrowing Descriptor, of source: [UInt8], into folder: [UInt8]
-    ) throws -> [UInt8] {
-        let input = document.number
-        var status = stat()
-        guard fstat(input, &status) == 0 else { throw failure("\(shown(source)) cannot be read") }
-        try requireFile(status, source)
-        let path = folder + [0x2F] + hiddenName()
-        let mode = status.st_mode & 0o777
-        let output = withPath(path) {
-            open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode | 0o200)
-        }
-        guard output >= 0 else { throw failure("nothing can be written in \(shown(folder))") }
-        do {
-            defer { close(output) }
-            try transfer(input, output, source, folder)
-            // The date of a document is a part of it.
-            var times = [status.st_atim, status.st_mtim]
-            _ = futimens(output, &times)
-            guard fsync(output) == 0 else {
-                throw failure("a copy in \(shown(folder)) cannot be written")
-            }
-        } catch {
-            remove(path)
-            throw error
-        }
-        return path
-    }
-
-    private static func requireFile(_ status: stat, _ path: [UInt8]) throws {
+    static func requireFile(_ status: stat, _ path: [UInt8]) throws {
         guard status.st_mode & S_IFMT == S_IFREG else {
             throw PromiseError(.local, "\(shown(path)) is no document", exitStatus: 1)
         }
     }
 
-    private static func transfer(
+    static func transfer(
         _ input: CInt, _ output: CInt, _ source: [UInt8], _ folder: [UInt8]
     ) throws {
         var buffer = [UInt8](repeating: 0, count: bufferCount)
@@ -146,24 +88,6 @@ enum FileWork {
         syncFolder(folder)
     }
 
-    /// Under that name, or one with a number where it is taken.
-    static func nameFreely(
-        _ hidden: [UInt8], _ name: [UInt8], in folder: [UInt8]
-    ) throws -> [UInt8] {
-        var number = 1
-        while true {
-            let target = folder + [0x2F] + (number == 1 ? name : numbered(name, number))
-            do throws(SystemError) {
-                try PromiseSystem.rename(hidden, to: target, flags: .noReplace, label: "picker.rename")
-                return target
-            } catch {
-                number += 1
-                if error.errno == EEXIST, number <= 1_000 { continue }
-                throw failure("\(shown(target)) cannot be made", error.errno)
-            }
-        }
-    }
-
     /// `plan 2.md`.
     static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] {
         let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.count
@@ -189,7 +113,7 @@ enum FileWork {
         return template.dropLast().map { UInt8(bitPattern: $0) }
     }
 
-    private static func hiddenName() -> [UInt8] {
+    static func hiddenName() -> [UInt8] {
         prefix + Array(String(UInt64.random(in: 0 ... .max), radix: 36).utf8)
     }
 

@@ -10,7 +10,7 @@ struct MountPlace: Sendable {
     /// The mount point.
     let root: [UInt8]
     /// From there; empty for the root.
-    let path: [UInt8]
+    private(set) var path: [UInt8]
 
     /// Of an absolute path that the mount has.
     init(_ absolute: [UInt8], on mount: MountEntry) {
@@ -22,6 +22,18 @@ struct MountPlace: Sendable {
         if path.isEmpty { return root }
         return (root == [0x2F] ? root : root + [0x2F]) + path
     }
+
+    var name: [UInt8] { path.split(separator: 0x2F).last.map { Array($0) } ?? [] }
+
+    /// The root is its own.
+    var parent: MountPlace {
+        var parent = self
+        parent.path = Array(path[..<(path.lastIndex(of: 0x2F) ?? 0)])
+        return parent
+    }
+
+    /// For what is made in it.
+    func openFolder() throws(PromiseError) -> Descriptor { try open(O_DIRECTORY) }
 
     /// Refuses a link, and what is no document, without opening it.
     func openDocument() throws(PromiseError) -> Descriptor {

@@ -200,19 +200,17 @@ public final class MountedData: PickerData {
     // MARK: Changes
 
     public func makeFolder(_ folder: PickerFolder, name: [UInt8]) async throws -> PickerFolder {
-        let path = folder.child(name)
-        let absolute = try absolutePath(of: path, in: folder.domain)
-        try await FileWork.run { try FileWork.makeFolder(absolute) }
-        return PickerFolder(domain: folder.domain, path: path)
+        let place = try place(of: folder.path, in: folder.domain)
+        try await FileWork.run { try OpenedFolder(place).makeFolder(name) }
+        return PickerFolder(domain: folder.domain, path: folder.child(name))
     }
 
     public func rename(_ item: PickerItem, to name: [UInt8]) async throws {
-        let old = try absolutePath(of: item.path, in: item.domain)
-        let new = try absolutePath(of: item.folder.child(name), in: item.domain)
+        let place = try place(of: item.folder.path, in: item.domain)
         let coordinator = FileCoordinator(try client(of: item.domain))
         try await coordinator.coordinate([.writing(item.path, .forMoving)], timeout: .seconds(30)) {
             _ in
-            try await FileWork.run { try FileWork.rename(old, new) }
+            try await FileWork.run { try OpenedFolder(place).rename(item.name, to: name) }
         }
     }
 }

@@ -74,8 +74,9 @@ public struct MountedConsequences: PickerConsequences {
         case .create(let folder, let name):
             let item = PickerItem(domain: folder.domain, path: folder.child(name), kind: "file")
             let path = try path(item)
+            let place = try data.place(of: folder.path, in: folder.domain)
             // Nobody can have a claim on what is not there.
-            try await FileWork.run { try FileWork.create(path) }
+            try await FileWork.run { try OpenedFolder(place).create(name) }
             guard let application else { return PickedDocument(path: path) }
             return try await grants.grant(item, to: application)
         }
@@ -87,19 +88,23 @@ public struct MountedConsequences: PickerConsequences {
     ) async throws -> PickedDocument {
         let item = PickerItem(domain: folder.domain, path: folder.child(name), kind: "file")
         let path = try path(item)
-        let kind = try await FileWork.run { FileWork.kind(path) }
-        if let kind, !isConfirmed || kind == S_IFDIR {
+        let place = try data.place(of: folder.path, in: folder.domain)
+        let (opened, kind) = try await FileWork.run {
+            let opened = try OpenedFolder(place)
+            return (opened, opened.kind(name))
+        }
+        if let kind, !isConfirmed || kind == .folder {
             let shown = escapedForDisplay(name)
             throw PromiseError(
                 .local,
-                kind == S_IFDIR
+                kind == .folder
                     ? "'\(shown)' is a folder; give another name"
                     : "there is a '\(shown)' already; say it once more to have it replaced",
                 exitStatus: 6)
         }
         guard let application else { return PickedDocument(path: path) }
         // What is given has to be there.
-        if kind == nil { try await FileWork.run { try FileWork.create(path) } }
+        if kind == nil { try await FileWork.run { try opened.create(name) } }
         return try await grants.grant(item, to: application)
     }
 
@@ -138,8 +143,8 @@ public struct MountedConsequences: PickerConsequences {
             try await coordinated(item.domain, [.reading(item.path)]) {
                 try await FileWork.run {
                     let document = try FileWork.openDocument(source)
-                    try FileWork.rename(
-                        try FileWork.copy(document, of: source, into: folder), target)
+                    let opened = try OpenedFolder(folder)
+                    try opened.rename(try opened.copy(document, of: source), to: item.name)
                 }
             }
         } catch {
@@ -154,20 +159,21 @@ public struct MountedConsequences: PickerConsequences {
         _ item: PickerItem, _ imports: PickerFolder
     ) async throws -> PickedDocument {
         let source = try data.place(of: item.path, in: item.domain)
-        let folder = try data.absolutePath(of: imports.path, in: imports.domain)
-        let target = try await coordinated(item.domain, [.reading(item.path)]) {
+        let folder = try data.place(of: imports.path, in: imports.domain)
+        let name = try await coordinated(item.domain, [.reading(item.path)]) {
             try await FileWork.run {
-                let copy = try FileWork.copy(
-                    try source.openDocument(), of: source.absolutePath, into: folder)
+                let opened = try OpenedFolder(folder)
+                let document = try source.openDocument()
+                let copy = try opened.copy(document, of: source.absolutePath)
                 do {
-                    return try FileWork.nameFreely(copy, item.name, in: folder)
+                    return try opened.nameFreely(copy, item.name)
                 } catch {
-                    FileWork.remove(copy)
+                    opened.remove(copy)
                     throw error
                 }
             }
         }
-        return PickedDocument(path: target)
+        return PickedDocument(path: folder.absolutePath + [0x2F] + name)
     }
 
     private func move(
@@ -184,10 +190,13 @@ public struct MountedConsequences: PickerConsequences {
         if target == former { throw PromiseError(.local, "it is there already", exitStatus: 1) }
         let client = try data.client(of: folder.domain)
         let named = try self.place(named: source)
+        let from = MountPlace(former, on: old.mount)
+        let to = try data.place(of: folder.path, in: folder.domain)
         try await coordinated(folder.domain, [.writing(old.path, .forMoving)]) {
             try await FileWork.run {
                 if let named { try named.requireDocumentOrFolder() }
-                try FileWork.rename(former, target)
+                let opened = try OpenedFolder(from.parent)
+                try opened.rename(from.name, to: name, in: try OpenedFolder(to))
             }
         }
         let reference = try await client.addReference(to: new, at: old.path)
@@ -234,24 +243,29 @@ public struct MountedConsequences: PickerConsequences {
     ) async throws -> PickedDocument {
         let path = folder.child(name)
         let target = try data.absolutePath(of: path, in: folder.domain)
-        let place = try data.absolutePath(of: folder.path, in: folder.domain)
-        if FileWork.exists(target) { throw taken(name) }
+        let place = try data.place(of: folder.path, in: folder.domain)
+        // Once: an application may make a link of the folder's name at any moment.
+        let opened = try await FileWork.run {
+            let opened = try OpenedFolder(place)
+            guard opened.kind(name) == nil else { throw taken(name) }
+            return opened
+        }
         let named = try self.place(named: source)
         let copy = try await reading(source) {
             try await FileWork.run {
                 // Looked at now: a moment ago it may have been no link.
                 let document = try FileWork.openDocument(source.path, at: named)
-                return try FileWork.copy(document, of: source.path, into: place)
+                return try opened.copy(document, of: source.path)
             }
         }
         try await FileWork.run {
             do {
-                try FileWork.rename(copy, target)
+                try opened.rename(copy, to: name)
             } catch {
-                FileWork.remove(copy)
+                opened.remove(copy)
                 throw error
             }
-            FileWork.syncFolder(place)
+            opened.sync()
             // Only when the document is safely there does its place here become a link to it.
             if leavesReference { try FileWork.replace(source.path, byLinkTo: target) }
         }

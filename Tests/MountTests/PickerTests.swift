@@ -243,6 +243,30 @@ extension MountSuites {
             }
         }
 
+        /// What was made came where the link led to: ~/.config/autostart, say.
+        @Test(.timeLimit(.minutes(2)))
+        func aFolderThatBecomesALinkWhileThePickerIsOpenTakesNothingElsewhere() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    """
+                    ID=com.example.editor; echo mine > $T/report; mkdir $T/outside
+                    "$P" container add --app $ID --name Editor \(domain.domainName) > /dev/null
+                    own=$M/Editor/Documents; n=0
+                    for mode in 'create --suggest new' "create --suggest new --app $ID" "save --suggest new --app $ID" \
+                        "export $T/report" "move $T/report"; do
+                        n=$((n + 1)); mkdir $own/sub; echo in > $own/sub/inside; mkfifo $T/keys$n
+                        "$P" pick --plain --at $own/sub --mode $mode < $T/keys$n > $T/got 2> $T/said & picker=$!
+                        exec 5> $T/keys$n; within 10 'grep -q inside $T/said'
+                        mv $own/sub $own/moved$n; ln -s $T/outside $own/sub
+                        echo ok >&5; within 10 'grep -q "is a link" $T/said'
+                        exec 5>&-; not wait $picker
+                        [ -z "$(ls -A $T/outside)" ]; [ "$(ls -A $own/moved$n)" = inside ]; rm $own/sub
+                        [ "$(cat $T/report)" = mine ]; [ ! -L $T/report ]; [ ! -s $T/got ]
+                    done
+                    """, seconds: 90)
+            }
+        }
+
         /// A page that somebody has left open asks for news for ever, and is no use of it.
         @Test(.timeLimit(.minutes(2))) func aPickerThatIsLeftOpenIsCancelled() async throws {
             try await MountedDomain.with(Self.options) { domain in
