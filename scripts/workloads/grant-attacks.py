@@ -46,7 +46,7 @@ def request(path, method, target, body=None, connection=None):
 
 class Sandbox:
     """Another process, in a mount namespace of its own, that sends what it is told to send: by a connection to the owner's
-    socket, made before it entered the namespace, where no other is named."""
+    socket, made before it entered the namespace, where no other is named; "ended": by one of a process that has ended."""
 
     def __init__(self, owners):
         words = [sys.executable, os.path.abspath(__file__), "--inside", owners]
@@ -77,15 +77,33 @@ def enter_namespaces():
             file.write(text)
 
 
+def connection_of_ended(owners):
+    """To the owner's socket, by a process that has handed it on and ended."""
+    here, there = socket.socketpair()
+    process = os.fork()
+    if process == 0:
+        line = socket.socket(socket.AF_UNIX)
+        line.connect(owners)
+        socket.send_fds(there, [b"x"], [line.fileno()])
+        os._exit(0)
+    _, (number,), _, _ = socket.recv_fds(here, 1, 1)
+    os.waitpid(process, 0)
+    connection = _Connection(owners, 10)
+    connection.sock = socket.socket(fileno=number)
+    connection.sock.settimeout(10)
+    return connection
+
+
 def inside(owners):
     before = _Connection(owners, 10)
     assert request(None, "GET", "status", connection=before)[0] == 200
     enter_namespaces()
+    ended = connection_of_ended(owners)
     print(os.stat("/proc/self/ns/mnt").st_ino, flush=True)
     for line in sys.stdin:
         words = json.loads(line)
         count = words.pop() if len(words) > 4 else 1
-        connection = before if words[0] is None else _Connection(words[0], 10) if count > 1 else None
+        connection = before if words[0] is None else ended if words[0] == "ended" else _Connection(words[0], 10) if count > 1 else None
         for _ in range(count):
             answer = request(*words, connection=connection)
         print(json.dumps(answer), flush=True)
@@ -250,6 +268,7 @@ def main(mount):
     for method, target in (("GET", "status"), ("POST", "unmount"), ("GET", "grants/audit"), ("GET", f"items?node=1"), ("POST", "grants")):
         attempt(sandbox, domain.socket_path, method, target)
         attempt(sandbox, None, method, target)
+        attempt(sandbox, "ended", method, target)
     try:
         domain.bind_launch(launch.id, stranger.namespace)
         attack.problems.append("a launch was bound twice")

@@ -32,6 +32,24 @@ package struct PeerProcess: Hashable, Sendable {
         return PeerProcess(named)
     }
 
+    /// Whether the kernel tells of any peer. Where it does, and says nothing of one, that has ended or
+    /// does not let itself be looked at.
+    package static let isTold: Bool = {
+        var ends: [CInt] = [-1, -1]
+        guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0
+        else { return true }
+        let own = Descriptor(adopting: ends[0])
+        let other = Descriptor(adopting: ends[1])
+        var pidfd: CInt = -1
+        var size = socklen_t(MemoryLayout<CInt>.size)
+        let result = getsockopt(own.number, SOL_SOCKET, descriptorOption, &pidfd, &size)
+        // No other failure says that the kernel does not know the question.
+        let isKnown = result == 0 || errno != ENOPROTOOPT
+        if result == 0 { close(pidfd) }
+        _ = consume other
+        return isKnown
+    }()
+
     package static func ofThisProcess() -> PeerProcess? {
         let named = try? Descriptor.open(
             Array("/proc/self/ns/mnt".utf8), flags: O_RDONLY, label: "system.peer.own")

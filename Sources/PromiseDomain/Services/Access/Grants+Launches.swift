@@ -77,11 +77,15 @@ extension Grants {
         return bound.holds(peer)
     }
 
-    /// Whether a process is one of any launch: it is never the owner, whatever its user is.
+    /// Whether a process is one of any launch: it is never the owner, whatever its user is. One of
+    /// which nothing is told may be: what it has started uses its connection when it has ended.
     package func isSandboxed(_ peer: PeerProcess?) -> Bool {
-        guard let peer else { return false }
+        let mayBeAny = peer == nil && PeerProcess.isTold
         return state.withLock { state in
-            state.launches.values.contains { $0.bound?.holds(peer) == true }
+            state.launches.values.contains { launch in
+                guard let bound = launch.bound else { return false }
+                return peer.map { bound.holds($0) } ?? mayBeAny
+            }
         }
     }
 
