@@ -85,6 +85,37 @@ extension MountSuites {
             }
         }
 
+        /// Whoever writes to the storage writes its notes of moves, and the application had what they led to.
+        @Test(
+            .timeLimit(.minutes(3)),
+            .enabled(if: WebDAVServer.canRun, "there is no apache2, so there is no server to ask"))
+        func anApplicationIsGivenNothingByANoteAtTheStorage() async throws {
+            try await WebDAVServer.with { server in
+                var options = Self.options
+                options.provider = server.provider
+                options.environment = ["PROMISEFS_USER": WebDAVServer.user, "PROMISEFS_PASSWORD": WebDAVServer.password]
+                try await MountedDomain.with(options) { domain in
+                    try await domain.shell(
+                        Self.shorthand
+                            + """
+                            O=$T/other; mkdir $O; trap 'umount -l "$O" 2> /dev/null || true' EXIT
+                            echo plan > "$M/doc"; "$P" sync --wait "$M"; b=$(make "$M/doc")
+                            "$P" mount --domain other --state-dir "$T/state-other" --poll-interval 1s --upload-delay 0s \
+                                '\(server.provider)' "$O" > /dev/null
+                            mkdir "$O/new"; mv "$O/doc" "$O/new/doc"; "$P" sync --wait "$O"; "$P" sync "$M"
+                            within 60 '[ ! -e "$M/doc" ] && [ -e "$M/new/doc" ]'
+                            # The owner is led there.
+                            within 60 '[ "$(find "$b")" = "$M/new/doc" ]'
+                            "$P" run --app com.example.editor --domain \(domain.domainName) -- sh -c 'curl -sS \
+                                --unix-socket $PROMISEFS_SOCKET http://promisefs/v1/bookmarks/resolve \
+                                --json "{\\"bookmark\\":\\"$1\\"}"; ls granted' sh "$b" > $T/told
+                            grep -q '"reason"' $T/told; not grep -q '"scope"' $T/told; not grep -qx doc $T/told
+                            "$P" unmount --wait "$O"
+                            """, seconds: 120)
+                }
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aBookmarkIsOfNoUseToOthers() async throws {
             try await MountedDomain.with(Self.options) { domain in
                 try await domain.shell(

@@ -68,7 +68,7 @@ extension Grants {
     private func passed(
         _ grant: Grant, _ item: NamedItem?, _ principal: Principal
     ) async throws(Failure) -> (key: ItemKey, entry: Entry) {
-        let finding = try tree.look(for: grant.key, bound: grant.entry)
+        let finding = try tree.look(for: grant.key, bound: grant.entry, believesNotes: false)
         guard let root = finding.entry else {
             throw Failure(.gone, finding.fate.reason ?? "the item is gone")
         }

@@ -177,9 +177,11 @@ extension Grants {
         let chain = try steps(from: known.entry)
         var above: Grant?
         for grant in table.open(for: key, in: launch, now: now)
-        where try chain.contains(tree.look(for: grant.key, bound: grant.entry).entry?.id ?? known.entry.id)
-            && table.rights(grant, at: now) >= rights
-        {
+        where table.rights(grant, at: now) >= rights {
+            let finding = try tree.look(
+                for: grant.key, bound: grant.entry, believesNotes: false)
+            // One whose item is gone gives nothing of another.
+            guard let root = finding.entry, chain.contains(root.id) else { continue }
             above = above.map { better($0, grant) } ?? grant
         }
         guard let above else {

@@ -74,7 +74,7 @@ extension Grants {
 
     /// What is under a grant's item now.
     package func node(of grant: Grant) throws(Failure) -> NodeID? {
-        try tree.look(for: grant.key, bound: grant.entry).entry?.node
+        try tree.look(for: grant.key, bound: grant.entry, believesNotes: false).entry?.node
     }
 
     /// Throws, and writes a line, where the principal may not do as much. Whether there is such a

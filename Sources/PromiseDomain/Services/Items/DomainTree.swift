@@ -89,9 +89,15 @@ struct DomainTree: Sendable {
         return try await find(key, bound: bound, search)
     }
 
-    func look(for key: ItemKey, bound: EntryID?) throws(Failure) -> ItemFinder.Finding {
+    /// `believesNotes`: false where what is found is a right: whoever writes to the storage writes
+    /// its notes.
+    func look(
+        for key: ItemKey, bound: EntryID?, believesNotes: Bool = true
+    ) throws(Failure) -> ItemFinder.Finding {
         try index.read { transaction throws(Failure) in
-            try ItemFinder(key, bound: bound).find(transaction)
+            var finder = ItemFinder(key, bound: bound)
+            finder.believesNotes = believesNotes
+            return try finder.find(transaction)
         }
     }
 

@@ -83,6 +83,7 @@ package final class Bookmarks: Sendable {
                 of: application)
         }
         var finding = try await tree.find(bookmark.key, bound: bookmark.entry, search, notes)
+        if !principal.isOwner { finding = try withoutNotes(finding, bookmark) }
         if finding.fate != .found { finding = try await names.find(bookmark) ?? finding }
         guard finding.fate == .found, let entry = finding.entry else {
             return BookmarkStanding(
@@ -97,6 +98,15 @@ package final class Bookmarks: Sendable {
             standing.scope = try await grants.start(bookmark.grant, NamedItem(entry), by: principal)
         }
         return standing
+    }
+
+    /// An application gets a right to what is found: no note at the storage gives it one.
+    private func withoutNotes(
+        _ finding: ItemFinder.Finding, _ bookmark: Bookmark
+    ) throws(Failure) -> ItemFinder.Finding {
+        let known = try tree.look(
+            for: bookmark.key, bound: bookmark.entry, believesNotes: false)
+        return known.entry?.id == finding.entry?.id ? finding : known
     }
 
     /// What the item was called at a storage where the domain was before, is no news.
