@@ -117,11 +117,11 @@ package struct GrantTable: Sendable {
     }
 
     /// A name for an item that the application has no other item under: the one it has it under
-    /// already, or `Text.txt`, `Text 2.txt` and so on.
+    /// already, or `Text.txt`, `Text 2.txt` and so on. Its container has one of its own, elsewhere.
     package func name(
         for item: FileName, _ entry: EntryID, of application: Key, besides reserved: [FileName]
     ) -> FileName {
-        let own = grants(of: application)
+        let own = grants(of: application).filter { $0.kind != .container }
         if let known = own.first(where: { $0.entry == entry }) { return known.name }
         let taken = Set(own.map(\.name) + reserved)
         if !taken.contains(item) { return item }

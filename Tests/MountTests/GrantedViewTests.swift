@@ -273,6 +273,17 @@ extension MountSuites {
                 """)
         }
 
+        @Test(.timeLimit(.minutes(2))) func aContainerAndAFolderOfItsNameAreBothThere() async throws {
+            try await given(
+                """
+                container=$("$P" container add --app $ID --name container $D); echo mine > "$container/mine"
+                mkdir $M/Work/container; echo given > $M/Work/container/given; give Work/container read > /dev/null
+                give container read > /dev/null
+                app sh -c 'cat container/mine; cat granted/container*/given; echo more >> container/mine' > $T/seen
+                [ "$(tr '\\n' ' ' < $T/seen)" = 'mine given ' ]; [ "$(tail -1 "$container/mine")" = more ]
+                """)
+        }
+
         @Test(.timeLimit(.minutes(2))) func attemptsFromInsideTheSandboxAreRefusedAndWritten() async throws {
             try await given(
                 """

@@ -141,6 +141,18 @@ import Testing
         #expect(table.all.map(\.id.rawValue) == [2] && table.all[0].source == nil)
     }
 
+    /// One of them was not there: each had the other's place.
+    @Test mutating func aContainerAndAnItemOfItsNameDoNotHideEachOther() throws {
+        _ = try table.add(grant(1, 10, kind: .container, name: "container"), now: .zero)
+        func shown(_ text: String, _ entry: Int64) -> String {
+            table.name(
+                for: name(text), EntryID(entry), of: Self.editor, besides: [name("container")]
+            ).display
+        }
+        #expect(shown("container", 20) == "container 2")
+        #expect(shown("Editor", 10) == "Editor", "its own folder has that name at another place")
+    }
+
     @Test mutating func aShownNameLastsAndIsGivenOnce() throws {
         _ = try table.add(grant(1, 10), now: .zero)
         func shown(_ text: String, _ entry: Int64) -> String {

@@ -195,7 +195,8 @@ extension Grants {
                     kind == .container
                     ? Grants.containerName
                     : table.name(
-                        for: entry.name, entry.id, of: application, besides: [])
+                        for: entry.name, entry.id, of: application,
+                        besides: [Grants.containerName])
                 var grant = Grant(
                     id: id, kind: kind, application: application, key: key, entry: entry.id,
                     rights: rights, end: end, parent: parent, giver: giver, name: name, made: now)

@@ -165,7 +165,7 @@ package final class Grants: Sendable {
     ) throws(Failure) -> [GrantedRoot] {
         guard case .application(let name, let launch) = principal else { return [] }
         let (table, now) = snapshot()
-        var found: [FileName: GrantedRoot] = [:]
+        var (found, container): ([FileName: GrantedRoot], GrantedRoot?) = ([:], nil)
         for grant in table.open(for: Key(name), in: launch, now: now) {
             var finder = ItemFinder(grant.key, bound: grant.entry)
             finder.believesNotes = false
@@ -175,12 +175,16 @@ package final class Grants: Sendable {
             else { continue }
             if grant.key.identifier == nil, grant.entry != entry.id { GrantNaming(grants: self).lookSoon() }
             let rights = table.rights(grant, at: now)
-            let known = found[grant.name]?.rights ?? .none
-            found[grant.name] = GrantedRoot(
+            let isContainer = grant.kind == .container
+            let known = isContainer ? container?.rights : found[grant.name]?.rights
+            let root = GrantedRoot(
                 name: grant.name, entry: entry.id, node: node.id, kind: node.kind,
-                rights: max(rights, known), isContainer: grant.kind == .container)
+                rights: max(rights, known ?? .none), isContainer: isContainer)
+            if isContainer { container = root } else { found[grant.name] = root }
         }
-        return found.values.sorted { $0.name < $1.name }
+        // An item has one place in a view, which knows it by its entry.
+        let items = found.values.filter { $0.entry != container?.entry }
+        return (items + [container].compactMap(\.self)).sorted { $0.name < $1.name }
     }
 
     func snapshot() -> (table: GrantTable, now: Timestamp) {
