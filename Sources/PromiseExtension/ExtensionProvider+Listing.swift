@@ -107,8 +107,11 @@ extension ExtensionProvider {
             throw client.lie("shows its root as '\(item.name.display)' inside of a folder")
         }
         guard item.kind == .folder else { return }
-        if isSuspect(item.identifier, above: parent) {
+        let suspicion = suspicion(of: item.identifier, in: parent)
+        if suspicion != nil {
             let circle = client.lie("shows the folder '\(item.name.display)' inside of itself")
+            // To ask of each would be no end, either.
+            if suspicion == .depth { throw circle }
             var visited: Set<ItemIdentifier> = [item.identifier]
             var above = parent
             while above != shared.withLock({ $0.root }) {
@@ -123,18 +126,34 @@ extension ExtensionProvider {
             // Without them circles are not found, and memory is not filled either.
             if shared.parents.count >= ExtensionProvider.parentsMax { shared.parents = [:] }
             shared.parents[item.identifier] = parent
+            shared.tooDeep.remove(item.identifier)
         }
     }
 
-    private func isSuspect(_ folder: ItemIdentifier, above parent: ItemIdentifier) -> Bool {
+    private enum Suspicion {
+        case circle
+        /// In what is too deep, or in more folders than any path has.
+        case depth
+    }
+
+    /// By what was shown before. Below what is too deep nothing is walked through again: a page of
+    /// a feed may be one chain of folders.
+    private func suspicion(
+        of folder: ItemIdentifier, in parent: ItemIdentifier
+    ) -> Suspicion? {
         shared.withLock { shared in
             var visited: Set<ItemIdentifier> = [folder]
             var above: ItemIdentifier? = parent
-            while let here = above {
-                guard visited.insert(here).inserted else { return true }
+            var isTooDeep = shared.tooDeep.contains(parent)
+            while !isTooDeep, let here = above {
+                guard visited.insert(here).inserted else { return .circle }
+                isTooDeep = visited.count > ExtensionProvider.depthMax + 1
                 above = shared.parents[here]
             }
-            return false
+            guard isTooDeep else { return nil }
+            if shared.tooDeep.count >= ExtensionProvider.parentsMax { shared.tooDeep = [] }
+            shared.tooDeep.insert(folder)
+            return .depth
         }
     }
 }

@@ -22,6 +22,8 @@ package final class ExtensionProvider: Provider, Sendable {
         var root: ItemIdentifier?
         /// Of folders that were shown: the folder that holds them.
         var parents: [ItemIdentifier: ItemIdentifier] = [:]
+        /// Folders that are shown nowhere, as they would be in more than `depthMax` others.
+        var tooDeep: Set<ItemIdentifier> = []
         /// Folders whose items were asked for and that were there. Only what somebody opened, so an extension cannot fill it.
         var listed: Set<ItemIdentifier> = []
         /// It said once that it had made something else than it was told to.

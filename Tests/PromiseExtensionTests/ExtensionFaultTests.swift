@@ -97,6 +97,16 @@ struct ExtensionFaultTests {
         }
     }
 
+    /// Each folder was looked for in all the others above it: a quarter of a million of them took hours.
+    @Test(.timeLimit(.minutes(1))) func aChainOfFoldersWithoutEndIsNotWalkedThroughForEach() async throws {
+        let chain = (2...60_000).map { described("\($0)", in: "\($0 - 1)", name: "a", folderMembers) }
+        let body = "{\"anchor\": \"6\", \"updated\": [\(chain.joined(separator: ","))]}"
+        try await withExtension(capabilities: "\"change-feed\"", { _ in reply("200 OK", body) }) { provider, _ in
+            let page = try await provider.changes(since: Anchor(rawValue: "5"))
+            #expect(page.updated.count == 4096)
+        }
+    }
+
     /// Whether a folder is inside of itself cannot be found out now: nothing is shown rather than something left out, and a feed
     /// does not go on.
     @Test(arguments: [false, true]) func aPassingFailureIsNotTakenForALie(isFeed: Bool) async throws {
