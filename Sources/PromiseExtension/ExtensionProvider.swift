@@ -191,6 +191,8 @@ package final class ExtensionProvider: Provider, Sendable {
 
     /// Shorter than any time without a byte after which a call is given up.
     private static let waitSeconds = 10
+    /// Between two calls that wait for changes: one that ignores `wait` answers at once.
+    private static let waitMin = Duration.seconds(1)
 
     package func currentAnchor() async throws(ProviderError) -> Anchor {
         guard capabilities.contains(.changeFeed) else { return Anchor(rawValue: "look") }
@@ -215,8 +217,12 @@ package final class ExtensionProvider: Provider, Sendable {
 
     package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
         while true {
+            let begun = clock.uptime()
             let document = try await changesDocument(since: anchor, wait: ExtensionProvider.waitSeconds)
             if document.anchor != anchor.rawValue { return }
+            let rest = ExtensionProvider.waitMin - (clock.uptime() - begun)
+            if rest > .zero { try? await Task.sleep(for: rest) }
+            if Task.isCancelled { throw ProviderError(.cancelled, "the call was cancelled") }
         }
     }
 

@@ -4,6 +4,7 @@ import PromiseExtension
 import PromiseProvider
 import PromiseSystem
 import PromiseTestSupport
+import Synchronization
 import Testing
 
 /// What extensions do when they are wrong: nothing that cannot be is believed, and every error names the extension.
@@ -104,6 +105,25 @@ struct ExtensionFaultTests {
         try await withExtension(capabilities: "\"change-feed\"", { _ in reply("200 OK", body) }) { provider, _ in
             let page = try await provider.changes(since: Anchor(rawValue: "5"))
             #expect(page.updated.count == 4096)
+        }
+    }
+
+    /// It was asked again without a pause, as often as it could answer.
+    @Test func anExtensionThatDoesNotWaitForChangesIsAskedOnceASecond() async throws {
+        let count = Mutex(0)
+        let script: ScriptedExtension.Script = { _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            return reply("200 OK", "{\"anchor\": \"\(number < 3 ? 5 : 6)\"}")
+        }
+        let capabilities = "\"change-feed\", \"change-push\""
+        try await withExtension(capabilities: capabilities, script) { provider, _ in
+            let begun = ContinuousClock.now
+            try await provider.waitForChanges(since: Anchor(rawValue: "5"))
+            let (time, calls) = (ContinuousClock.now - begun, count.withLock { $0 })
+            #expect(time >= .milliseconds(1900) && calls == 3)
         }
     }
 
