@@ -18,3 +18,10 @@ static inline int attributes_refresh(const char *path) {
   char status[256];
   return (int)syscall(__NR_statx, current_folder, path, flags, basic, status);
 }
+
+// pipe2(2) with O_CLOEXEC, which that module does not export either: a program that another thread starts at this moment has
+// neither end.
+static inline int attributes_pipe(int *ends) {
+  const int close_on_exec = 02000000;
+  return (int)syscall(__NR_pipe2, ends, close_on_exec);
+}

@@ -37,6 +37,26 @@ import Testing
         #expect(documents.map(\.path) == ["/m/a b.txt"] && documents.first?.bookmark == "xyz")
     }
 
+    /// A program that was started meanwhile had the end that this one reads from.
+    @Test func whatIsStartedBesideAPickerHasNothingOfIt() async throws {
+        let file = NSTemporaryDirectory() + "/picker-line-\(UInt64.random(in: 0 ... .max))"
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        let nothing = "echo '{\"picked\":[]}'"
+        async let first = picked(
+            "readlink /proc/$$/fd/1 > \(file).new; mv \(file).new \(file); sleep 2; \(nothing)")
+        for _ in 0..<200 where !FileManager.default.fileExists(atPath: file) {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        let second = try await picked(
+            """
+            line=$(cat \(file)) || exit 4
+            for end in /proc/$$/fd/*; do [ "$(readlink $end)" != "$line" ] || exit 3; done
+            \(nothing)
+            """)
+        let isNothing = try await first.isEmpty
+        #expect(isNothing && second.isEmpty)
+    }
+
     @Test func whoCancelsHasPickedNothing() async throws {
         #expect(try await picked("exit 1").isEmpty)
         await #expect(throws: PromiseError.self) { try await picked("exit 3") }

@@ -1,3 +1,4 @@
+import CAttributes
 import Foundation
 import Glibc
 
@@ -92,12 +93,11 @@ public struct DocumentPicker: Sendable {
     /// Blocks. The status, and what was printed.
     private static func run(_ words: [String]) -> (Int32, [UInt8]) {
         var ends: [CInt] = [0, 0]
-        guard pipe(&ends) == 0 else { return (127, []) }
+        guard attributes_pipe(&ends) == 0 else { return (127, []) }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
-        for end in ends { posix_spawn_file_actions_addclose(&actions, end) }
         var pointers: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
         pointers.append(nil)
         defer { for pointer in pointers { free(pointer) } }

@@ -1,3 +1,4 @@
+import CAttributes
 import Foundation
 import Glibc
 
@@ -12,8 +13,7 @@ struct TemporaryMountKeeper {
     /// Nil when it cannot be started: then a mount whose process is killed stays.
     init?(of root: String, _ executable: String) {
         var ends: [CInt] = [0, 0]
-        guard pipe(&ends) == 0 else { return nil }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        guard attributes_pipe(&ends) == 0 else { return nil }
         defer { close(ends[0]) }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
