@@ -20,6 +20,26 @@ struct PickWindow {
         echo $$ > "$0/process"; "$@" > "$0/output"; echo $? > "$0/status.new"; mv "$0/status.new" "$0/status"
         """
 
+    /// A terminal. When it has ended and was asked for, its number may be another process's.
+    private struct Window {
+        let process: pid_t
+        private var isAskedFor = false
+
+        init(_ process: pid_t) { self.process = process }
+
+        mutating func hasEnded() -> Bool {
+            if !isAskedFor { isAskedFor = waitpid(process, nil, WNOHANG) != 0 }
+            return isAskedFor
+        }
+
+        mutating func end() {
+            if hasEnded() { return }
+            kill(process, SIGTERM)
+            while waitpid(process, nil, 0) < 0 && errno == EINTR {}
+            isAskedFor = true
+        }
+    }
+
     /// The words of this process, but for where the picker is shown.
     private let words: [[UInt8]]
     private let own: [UInt8]
@@ -37,12 +57,10 @@ struct PickWindow {
         defer { PickWindow.remove(folder) }
         let named = environment("TERMINAL").map { [[$0, "-e"]] } ?? []
         for terminal in named + PickWindow.terminals {
-            guard let window = start(terminal, folder) else { continue }
-            defer {
-                kill(window, SIGTERM)
-                waitpid(window, nil, 0)
-            }
-            if let found = try await result(folder, window) { return found }
+            guard let process = start(terminal, folder) else { continue }
+            var window = Window(process)
+            defer { window.end() }
+            if let found = try await result(folder, &window) { return found }
         }
         return nil
     }
@@ -58,7 +76,7 @@ struct PickWindow {
     }
 
     /// Nil when no window came.
-    private func result(_ folder: [UInt8], _ window: pid_t) async throws -> ([UInt8], Int32)? {
+    private func result(_ folder: [UInt8], _ window: inout Window) async throws -> ([UInt8], Int32)? {
         let end = ContinuousClock.now + PickWindow.patience
         while true {
             if let status = PickWindow.number(folder, "status") {
@@ -66,7 +84,7 @@ struct PickWindow {
                 return (output, status)
             }
             // Some terminals hand the window to a server of theirs and end.
-            let hasEnded = waitpid(window, nil, WNOHANG) != 0
+            let hasEnded = window.hasEnded()
             if let process = PickWindow.number(folder, "process") {
                 if kill(process, 0) != 0 {
                     // It may just have said how.
