@@ -191,6 +191,10 @@ extension Grants {
                 if let date = end.date, date <= now {
                     throw Failure(.invalid, "the date until which it is given has passed")
                 }
+                // What it was given is taken from it after that, and only once.
+                if let launch = end.launch, !self.isUnderWay(launch) {
+                    throw Failure(.gone, "the launch has ended")
+                }
                 let name =
                     kind == .container
                     ? Grants.containerName
