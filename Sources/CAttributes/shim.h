@@ -19,8 +19,8 @@ static inline int attributes_refresh(const char *path) {
   return (int)syscall(__NR_statx, current_folder, path, flags, basic, status);
 }
 
-// pipe2(2) with O_CLOEXEC, which that module does not export either: a program that another thread starts at this moment has
-// neither end.
+// pipe2(2) with O_CLOEXEC, which that module does not export either: a program that another thread
+// starts at this moment has neither end.
 static inline int attributes_pipe(int *ends) {
   const int close_on_exec = 02000000;
   return (int)syscall(__NR_pipe2, ends, close_on_exec);

@@ -25,7 +25,8 @@ int cps_open_at(int folder, const char *path, int flags, unsigned mode) { return
 
 int cps_open_beneath(int folder, const char *path, int flags) {
   struct open_how how = {
-      .flags = (unsigned)flags, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+      .flags = (unsigned)flags,
+      .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
   return (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
 }
 

@@ -59,6 +59,15 @@ package struct GrantTable: Sendable {
     /// Of what the provider did not have when it was given.
     package var nameless: [Grant] { withoutIdentifier.sorted().compactMap { grants[$0] } }
 
+    /// What this machine alone calls items that somebody was given.
+    package var placeIdentifiers: Set<ItemIdentifier> {
+        Set(grants.values.compactMap(\.key.placeIdentifier))
+    }
+
+    package func hasAny(_ identifier: ItemIdentifier) -> Bool {
+        byIdentifier.values.contains { $0[identifier] != nil }
+    }
+
     package func hasAny(_ application: Key) -> Bool { byEntry[application] != nil }
 
     /// What a grant gives at that time: never more than what it was made from. None when either is

@@ -23,6 +23,9 @@ package struct ItemKey: Hashable, Sendable {
         machine == nil || machine == own ? identifier : nil
     }
 
+    /// The identifier, where only one machine calls the item so.
+    package var placeIdentifier: ItemIdentifier? { machine == nil ? nil : identifier }
+
     static let fields: [Key] = ["identifier", "kind", "machine", "path"]
 
     package init?(_ json: JSON) {

@@ -16,6 +16,8 @@ package struct Caller: Sendable, Hashable {
     package var isResent: Bool
     /// It came by the mount of an application, of which no successor knows and which has no pages.
     package var isOfView: Bool
+    /// Of a rename: what is renamed has no other names, or it fails with `.crossDevice`.
+    package var onlyNames: OnlyNames?
 
     package init(
         user: UInt32, group: UInt32, process: Int32, umask: UInt32 = 0, request: UInt64 = 0, isResent: Bool = false,
@@ -29,6 +31,12 @@ package struct Caller: Sendable, Hashable {
         self.request = request
         self.isResent = isResent
     }
+}
+
+/// Those in one folder, and one more.
+package struct OnlyNames: Sendable, Hashable {
+    package var folder: NodeID
+    package var entry: EntryID
 }
 
 /// The file system's name of an open file; it chooses the number and gets it back until the release.

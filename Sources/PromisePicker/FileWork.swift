@@ -38,7 +38,9 @@ enum FileWork {
         if let place { return try place.openDocument() }
         var status = stat()
         // Opening a pipe would wait for who writes to it.
-        guard withPath(path, { stat($0, &status) }) == 0 else { throw failure("\(shown(path)) cannot be read") }
+        guard withPath(path, { stat($0, &status) }) == 0 else {
+            throw failure("\(shown(path)) cannot be read")
+        }
         try requireFile(status, path)
         let input = withPath(path) { open($0, O_RDONLY | O_CLOEXEC | O_NOCTTY) }
         guard input >= 0 else { throw failure("\(shown(path)) cannot be read") }

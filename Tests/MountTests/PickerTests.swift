@@ -254,7 +254,7 @@ extension MountSuites {
                     own=$M/Editor/Documents; n=0
                     for mode in 'create --suggest new' "create --suggest new --app $ID" "save --suggest new --app $ID" \
                         "export $T/report" "move $T/report"; do
-                        n=$((n + 1)); mkdir $own/sub; echo in > $own/sub/inside; mkfifo $T/keys$n
+                        n=$((n + 1)); mkdir -p $own/sub/inside; mkfifo $T/keys$n
                         "$P" pick --plain --at $own/sub --mode $mode < $T/keys$n > $T/got 2> $T/said & picker=$!
                         exec 5> $T/keys$n; within 10 'grep -q inside $T/said'
                         mv $own/sub $own/moved$n; ln -s $T/outside $own/sub

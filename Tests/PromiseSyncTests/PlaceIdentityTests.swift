@@ -66,6 +66,44 @@ import Testing
         }
     }
 
+    /// It was called as the one that was removed, and who had been given that had a right to it.
+    @Test(arguments: [true, false])
+    func whatIsMadeInThePlaceOfWhatWasGivenIsAnotherItem(isRemote: Bool) async throws {
+        try await withFiles { fixture in
+            let before = try #require(try fixture.entry("a")?.identifier)
+            try fixture.index.write { transaction throws(Failure) in
+                try GivenNames.set(before, isGiven: true, transaction)
+            }
+            if isRemote {
+                let there = await fixture.provider.item(at: [FileName("a")!])
+                await fixture.provider.remove(try #require(there).item.identifier)
+            } else {
+                try fixture.remove("a")
+            }
+            let isGone = try await fixture.eventually {
+                fixture.engine.lookNow()
+                let agreed = try fixture.index.read { transaction throws(Failure) in
+                    try transaction.synced(before)
+                }
+                return try agreed == nil && fixture.entry("a") == nil
+            }
+            #expect(isGone)
+            if isRemote {
+                await fixture.provider.put("a", "another")
+            } else {
+                try fixture.create("a", "another")
+            }
+            let isThere = try await fixture.eventually {
+                fixture.engine.lookNow()
+                return try fixture.entry("a")?.identifier != nil
+            }
+            #expect(isThere)
+            try await settle(fixture)
+            #expect(try fixture.entry("a")?.identifier != before)
+            #expect(await fixture.provider.names() == ["a=another", "b=text of b"])
+        }
+    }
+
     @Test func whatIsInARenamedFolderStaysWhatItIs() async throws {
         try await withFiles { fixture in
             let folder = try fixture.create("folder", "", kind: .folder)

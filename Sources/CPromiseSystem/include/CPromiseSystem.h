@@ -10,8 +10,8 @@
 
 // Removable when Swift imports variadic functions.
 int cps_open_at(int folder, const char *_Nonnull path, int flags, unsigned mode);
-// openat2(2), which glibc has not, of what is there below `folder`: follows no link, no way up and into no other mount. ELOOP
-// says that there is a link, EXDEV that the way leads out.
+// openat2(2), which glibc has not, of what is there below `folder`: follows no link, no way up and
+// into no other mount. ELOOP says that there is a link, EXDEV that the way leads out.
 int cps_open_beneath(int folder, const char *_Nonnull path, int flags);
 
 // Removable when the Glibc module exports the calls and flags behind _GNU_SOURCE.

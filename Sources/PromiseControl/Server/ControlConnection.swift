@@ -63,8 +63,8 @@ final class ControlConnection: Sendable {
         return 0
     }
 
-    /// What the kernel says now. What it said of a process that has ended since is not true of those
-    /// that have its connection.
+    /// What the kernel says now. What it said of a process that has ended since is not true of
+    /// those that have its connection.
     func note(_ process: PeerProcess?) { state.withLock { $0.process = process } }
 
     func forget(_ number: UInt64) { state.withLock { _ = $0.handlers.removeValue(forKey: number) } }

@@ -69,7 +69,7 @@ struct PeerCheck: RouterMiddleware {
             throw Failure(.refused, "this domain belongs to another user; ask as its owner or as root")
         }
         let process = context.connection.process
-        // An ordinary user's daemon may not look at root's processes, and no sandbox of its has one.
+        // An ordinary user's daemon may not look at root's processes; no sandbox of its has one.
         let isRoot = process == nil && peer.user == 0 && geteuid() != 0
         if let grants, !isRoot, grants.isSandboxed(process) {
             throw grants.refuse(context.principal, "socket.peer", "\(request.uri.path) from a sandbox")

@@ -77,20 +77,6 @@ struct GrantedFolder: Sendable {
         }
     }
 
-    /// A document has no name in the container, or in anything else that was given, by a hard link:
-    /// the application would have it there when the grant has ended. Programs copy what cannot be
-    /// renamed.
-    private func demandNoOtherPlace(_ saved: Node, as document: ViewRoot) throws(Failure) {
-        let names = try index.read { transaction throws(Failure) in
-            try transaction.entries(of: saved.id)
-        }
-        guard names.contains(where: { $0.parent != scratch && $0.id != document.entry }) else {
-            return
-        }
-        policy.refused("rename", saved.id)
-        throw Failure(.crossDevice, "the file has another name outside of 'granted'")
-    }
-
     /// Takes the name away and leaves the document where it is: the program is about to make it anew,
     /// or does not want to see it any more.
     func hide(
@@ -126,10 +112,16 @@ struct GrantedFolder: Sendable {
             return reply(.failure(error))
         }
         let before = try? view.node(named: place.name, in: place.parent)
+        // By a hard link in the container the application would have the document when the grant
+        // has ended. Programs copy what cannot be renamed.
+        var caller = view.through(caller)
+        caller.onlyNames = OnlyNames(folder: scratch, entry: document.entry)
         _ = tree.rename(
-            name, in: scratch, to: place.name, in: place.parent, flags: [],
-            caller: view.through(caller)
+            name, in: scratch, to: place.name, in: place.parent, flags: [], caller: caller
         ) { [self] result in
+            if case .failure(let problem) = result, problem.code == .crossDevice {
+                policy.refused("rename", scratch)
+            }
             if case .success = result {
                 view.state.withLock { _ = $0.hidden.remove(document.name) }
                 follow(document, to: place)
@@ -180,7 +172,6 @@ struct GrantedFolder: Sendable {
                 throw Failure(.notFound, "there is no such name")
             }
             try demandSaving(document, saved.kind, "rename")
-            try demandNoOtherPlace(saved, as: document)
             save(name, as: document, caller, reply: reply)
             return nil
         case (.some(let document), nil):
@@ -227,5 +218,11 @@ struct GrantedFolder: Sendable {
             if let entry = try view.entry(of: root) { lines.append((root.name, entry)) }
         }
         return lines
+    }
+}
+
+extension OnlyNames {
+    func areAll(of node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        try transaction.entries(of: node).allSatisfy { $0.parent == folder || $0.id == entry }
     }
 }

@@ -30,8 +30,8 @@ package struct Descriptor: ~Copyable, Sendable {
         })
     }
 
-    /// openat2(2) of what is there below `folder`, for a path in which others may put links: ELOOP where there is one, EXDEV
-    /// where another mount is on the way.
+    /// openat2(2) of what is there below `folder`, for a path in which others may put links: ELOOP
+    /// where there is one, EXDEV where another mount is on the way.
     package static func open(
         _ path: [UInt8], beneath folder: CInt, flags: CInt, label: StaticString
     ) throws(SystemError) -> Descriptor {

@@ -32,8 +32,8 @@ package struct PeerProcess: Hashable, Sendable {
         return PeerProcess(named)
     }
 
-    /// Whether the kernel tells of any peer. Where it does, and says nothing of one, that has ended or
-    /// does not let itself be looked at.
+    /// Whether the kernel tells of any peer. Where it does, and says nothing of one, that has ended
+    /// or does not let itself be looked at.
     package static let isTold: Bool = {
         var ends: [CInt] = [-1, -1]
         guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0

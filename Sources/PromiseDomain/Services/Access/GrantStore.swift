@@ -38,8 +38,9 @@ struct GrantStore: Sendable {
         return (grants, problems)
     }
 
-    /// Blocking. The key is on the disk before anything that needs it.
-    func store(_ change: GrantChange) throws(Failure) {
+    /// Blocking. The key is on the disk before anything that needs it. `table`: as it is after the
+    /// change.
+    func store(_ change: GrantChange, _ table: GrantTable) throws(Failure) {
         guard let seal = GrantSeal(key: try key.read()) else {
             throw Failure(.corrupted, "the key of the state folder has a wrong size")
         }
@@ -47,13 +48,42 @@ struct GrantStore: Sendable {
             seal.seal(grant).map { GrantRow(id: grant.id.rawValue, record: $0.record, seal: $0.seal) }
         }
         let removed = change.removed.filter(\.isStored)
-        if rows.isEmpty && removed.isEmpty { return }
-        try index.write { transaction throws(Failure) in
-            for row in rows { try GrantRows.set(row, transaction) }
-            for grant in removed { try GrantRows.delete(grant.id.rawValue, transaction) }
+        // Also of what is not stored itself.
+        let names = Set((change.stored + change.removed).compactMap { $0.key.placeIdentifier })
+        let given = names.filter { table.hasAny($0) }
+        if !rows.isEmpty || !removed.isEmpty || !given.isEmpty {
+            try index.write { transaction throws(Failure) in
+                for name in given { try GivenNames.set(name, isGiven: true, transaction) }
+                for row in rows { try GrantRows.set(row, transaction) }
+                for grant in removed { try GrantRows.delete(grant.id.rawValue, transaction) }
+            }
         }
+        // One too many does no harm, and goes with the next daemon.
+        try? forget(names.subtracting(given))
+        if rows.isEmpty && removed.isEmpty { return }
         // What was taken back is not there again after a power cut. Of what was given nothing may be.
         if removed.isEmpty { try? index.synchronize() } else { try index.synchronize() }
+    }
+
+    private func forget(_ names: Set<ItemIdentifier>) throws(Failure) {
+        if names.isEmpty { return }
+        try index.write { transaction throws(Failure) in
+            for name in names { try GivenNames.set(name, isGiven: false, transaction) }
+        }
+    }
+
+    /// What ended with a daemon before this one has no name any more; an older one noted none.
+    func storeNames(of table: GrantTable) throws(Failure) {
+        let wanted = table.placeIdentifiers
+        let known = try index.read { transaction throws(Failure) in
+            try GivenNames.all(transaction)
+        }
+        if wanted == known { return }
+        try index.write { transaction throws(Failure) in
+            for name in wanted.symmetricDifference(known) {
+                try GivenNames.set(name, isGiven: wanted.contains(name), transaction)
+            }
+        }
     }
 
     func nextID() throws(Failure) -> GrantID {

@@ -221,7 +221,9 @@ package final class Grants: Sendable {
             var table = GrantTable()
             _ = table.take(stored: grants)
             let expired = table.expire(now: now)
-            if !expired.isEmpty { try? store.store(expired) }
+            if !expired.isEmpty { try? store.store(expired, table) }
+            // What does not verify now may with the key that was lost.
+            if problems.isEmpty { try? store.storeNames(of: table) }
             state.withLock { [table] state in
                 (state.table, state.latest) = (table, now)
                 state.trouble =
@@ -254,7 +256,7 @@ package final class Grants: Sendable {
         change.stored += more.stored
         change.applications.formUnion(more.applications)
         if change.isEmpty { return change }
-        try store.store(change)
+        try store.store(change, table)
         let observers = state.withLock { [table] state in
             state.table = table
             for grant in change.removed { state.scopes[grant.id] = nil }

@@ -39,7 +39,8 @@ extension FileSystem {
                     missing.folder = folder.id
                     return false
                 }
-                let renaming = try find(name, in: parent, newName, in: newParent, flags, transaction)
+                let renaming = try find(
+                    name, in: parent, newName, in: newParent, flags, caller, transaction)
                 before = [renaming.source] + (renaming.target.map { [$0] } ?? [])
                 if let targetNode = renaming.targetNode, targetNode.kind == .folder, !targetNode.isPopulated,
                     !flags.contains(.exchange)
@@ -94,11 +95,14 @@ extension FileSystem {
 
     private func find(
         _ name: FileName, in parent: NodeID, _ newName: FileName, in newParent: NodeID, _ flags: RenameFlags,
-        _ transaction: borrowing Transaction
+        _ caller: Caller, _ transaction: borrowing Transaction
     ) throws(Failure) -> Renaming {
         guard let source = try transaction.entry(in: parent, named: name), let sourceNode = try transaction.node(source.node)
         else {
             throw Failure(.notFound, "there is no such name")
+        }
+        if let only = caller.onlyNames, try !only.areAll(of: sourceNode.id, transaction) {
+            throw Failure(.crossDevice, "the file has another name elsewhere")
         }
         let target = try transaction.entry(in: newParent, named: newName)
         if flags.contains(.noReplace) && target != nil { throw Failure(.exists, "the new name is taken") }

@@ -130,6 +130,8 @@ extension Turn {
         if try transaction.entry(for: identifier) != nil { return true }
         if try transaction.synced(identifier) != nil { return true }
         if try transaction.remote(identifier) != nil { return true }
+        // An application was given what was here before, and not what is here next.
+        if try GivenNames.contains(identifier, transaction) { return true }
         // A move of what was removed since may have come to its end, and is looked for under it.
         return try transaction.sentChanges(of: identifier).contains { $0.sent.isMove }
     }

@@ -76,7 +76,9 @@ struct PickWindow {
     }
 
     /// Nil when no window came.
-    private func result(_ folder: [UInt8], _ window: inout Window) async throws -> ([UInt8], Int32)? {
+    private func result(
+        _ folder: [UInt8], _ window: inout Window
+    ) async throws -> ([UInt8], Int32)? {
         let end = ContinuousClock.now + PickWindow.patience
         while true {
             if let status = PickWindow.number(folder, "status") {
