@@ -101,6 +101,13 @@ extension ItemDocument {
     }
 }
 
+extension PendingDocument {
+    init(_ list: PendingList) {
+        self.init(items: list.items.map { PendingItemDocument($0) })
+        if list.moreCount > 0 { (moreCount, moreByteCount) = (list.moreCount, list.moreByteCount) }
+    }
+}
+
 extension PendingItemDocument {
     init(_ work: PendingWork) {
         let path = PathText(work.path)

@@ -149,19 +149,9 @@ struct ControlRoutes: Sendable {
     private func pending(_ request: Request) async throws -> Response {
         let node = try await optionalNode(queryValue("path", of: request))
         let isExcluded = queryValue("excluded", of: request) == "true"
-        var list = PendingList()
-        if isExcluded {
-            list.items = try await blocking.run { [service] () throws(Failure) in
-                try service.excluded(below: node)
-            }
-        } else {
-            list = try await pendingWork(below: node)
-        }
-        var document = PendingDocument(items: list.items.map { PendingItemDocument($0) })
-        if list.moreCount > 0 {
-            (document.moreCount, document.moreByteCount) = (list.moreCount, list.moreByteCount)
-        }
-        return jsonResponse(document)
+        guard isExcluded else { return jsonResponse(PendingDocument(try await pendingWork(below: node))) }
+        let work = try await blocking.run { [service] () throws(Failure) in try service.excluded(below: node) }
+        return jsonResponse(PendingDocument(items: work.map { PendingItemDocument($0) }))
     }
 
     private func stepPending() async throws -> Response {

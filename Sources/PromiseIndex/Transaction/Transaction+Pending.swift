@@ -104,26 +104,6 @@ extension Transaction {
         try connection.all("SELECT * FROM pending ORDER BY since, id LIMIT ?1", .count(limit)) { Pending($0) }
     }
 
-    /// Of all of them a page in the order of their rows, those behind row `last`.
-    package func pending(
-        after last: Int64, limit: Int
-    ) throws(Failure) -> [(row: Int64, pending: Pending)] {
-        try connection.all(
-            "SELECT * FROM pending WHERE id > ?1 ORDER BY id LIMIT ?2", .integer(last), .count(limit)
-        ) { ($0.integer(0), Pending($0)) }
-    }
-
-    /// How many there are, and how large the files are that they are about. Looks at every row.
-    package func pendingTotals() throws(Failure) -> (count: Int, byteCount: UInt64) {
-        // `sum` fails beyond 2^63.
-        try connection.first(
-            """
-            SELECT count(*), CAST(total(node.size) AS INTEGER) FROM pending
-            LEFT JOIN entry ON entry.id = pending.id LEFT JOIN node ON node.id = entry.node
-            """
-        ) { (Int($0.integer(0)), $0.size(1)) } ?? (0, 0)
-    }
-
     /// Makes every pending row due now, e.g. when the provider is back or somebody waits, or those that are due after `limit`.
     package func makePendingDue(at now: Timestamp, after limit: Timestamp? = nil) throws(Failure) {
         try store.change("UPDATE pending SET due = ?1 WHERE due > ?2", .time(now), .time(limit ?? now))

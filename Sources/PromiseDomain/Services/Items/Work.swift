@@ -63,7 +63,7 @@ package struct Work: Sendable {
             list.items.append(work)
         }
         guard rows.count == Work.shownMax else { return list }
-        let totals = try transaction.pendingTotals()
+        let totals = try PendingPages.totals(transaction)
         let listed = list.items.reduce(UInt64(0)) { $0 &+ $1.size }
         list.moreCount = max(totals.count - rows.count, 0)
         list.moreByteCount = totals.byteCount > listed ? totals.byteCount - listed : 0
@@ -79,7 +79,7 @@ package struct Work: Sendable {
         while !isOver {
             try index.read { transaction throws(Failure) in
                 var folders = FolderPaths()
-                let page = try transaction.pending(after: last, limit: Work.shownMax)
+                let page = try PendingPages.page(after: last, limit: Work.shownMax, transaction)
                 for row in page {
                     last = row.row
                     let work = try describe(row.pending, below: prefix, &folders, transaction)
