@@ -76,7 +76,8 @@ struct ConfigurationFile: Sendable, Equatable {
         let named = environment("PROMISEFS_CONFIG").map { Array($0.utf8) }
         guard let path = named ?? BaseFolders.configuration() else { return nil }
         let shown = escapedForDisplay(path)
-        guard access(String(decoding: path, as: UTF8.self), F_OK) == 0 || named != nil else { return nil }
+        let isThere = withCPath(path) { access($0, F_OK) } == 0
+        guard isThere || named != nil else { return nil }
         let bytes: [UInt8]
         switch TrustedFile.read(path, countMax: byteCountMax + 1) {
         // What is behind it would be no domain, without a word.
