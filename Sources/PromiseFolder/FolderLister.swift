@@ -19,7 +19,11 @@ final class FolderLister: Sendable {
     /// Sorted names of large folders whose listing is under way.
     private let listings = Mutex<[ItemIdentifier: [[UInt8]]]>([:])
 
-    init(locator: FolderLocator) { self.locator = locator }
+    private let hidden: HiddenFolder
+
+    init(locator: FolderLocator, hidden: HiddenFolder) {
+        (self.locator, self.hidden) = (locator, hidden)
+    }
 
     private var root: FolderRoot { locator.root }
     private var names: FolderNames { locator.names }
@@ -90,6 +94,12 @@ final class FolderLister: Sendable {
         isRoot ? root.readsMarks(folder) : root.mayHaveMarks
     }
 
+    /// On a disk inside the source, where uploads are beside their items, nobody else meets them.
+    private func removeOldUploads(_ names: [[UInt8]], in folder: LocatedFolder) {
+        guard names.contains(where: { $0.starts(with: ReservedName.uploadPrefix) }) else { return }
+        try? hidden.removeOldUploads(beside: folder.folder)
+    }
+
     /// The names of one page. A small folder is one page in the order of the disk. The pages of a
     /// large one go by the order of names, and the token is the last name of the page before:
     /// nothing is lost when the listing was forgotten.
@@ -105,6 +115,7 @@ final class FolderLister: Sendable {
                 try listFolder(try folder.folder.openForReading(), label: "folder.list.read").map(
                     \.name)
             }
+            removeOldUploads(all, in: folder)
             all.removeAll { ReservedName.contains($0, inRoot: folder.isRoot) }
             if page == nil, all.count <= FolderLister.pageSize { return (all, nil) }
             all.sort { $0.lexicographicallyPrecedes($1) }

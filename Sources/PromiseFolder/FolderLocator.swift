@@ -111,7 +111,7 @@ final class FolderLocator: Sendable {
     /// the identifier asked for. `.notFound` is never said because a folder above it was being
     /// moved by another call of ours.
     func locate(_ reference: ItemReference) throws(ProviderError) -> LocatedItem {
-        while true {
+        for _ in 0..<FolderLocator.movesWaitedFor {
             let (begun, ended) = moves.withLock { ($0.begun, $0.ended) }
             do throws(ProviderError) {
                 return try locateOnce(reference)
@@ -126,7 +126,11 @@ final class FolderLocator: Sendable {
                 usleep(200)
             }
         }
+        // One on a file system that hangs would be waited for without an end.
+        throw ProviderError(.retry, "it cannot be looked for while a move does not end")
     }
+
+    private static let movesWaitedFor = 2_000
 
     private func locateOnce(_ reference: ItemReference) throws(ProviderError) -> LocatedItem {
         let top = try root.open()

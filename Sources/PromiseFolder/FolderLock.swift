@@ -21,28 +21,57 @@ struct FolderLock: Sendable {
         return try outcome.get()
     }
 
+    /// Who has it may be at work on a file system inside the folder that hangs, or stopped.
+    private static let patience = Duration.seconds(20)
+    private static let longestPauseMicroseconds: UInt32 = 5_000
+
     private func lock() throws(ProviderError) -> Descriptor {
+        let file = try openFile()
+        let start = root.clock.uptime()
+        var pause: UInt32 = 100
+        while try !take(file.number) {
+            guard root.clock.uptime() - start < FolderLock.patience else {
+                throw ProviderError(
+                    .retry, "another daemon has had the lock '\(lockPath)' for \(FolderLock.patience)")
+            }
+            usleep(pause)
+            pause = min(pause * 2, FolderLock.longestPauseMicroseconds)
+        }
+        return file
+    }
+
+    private var lockPath: String { "\(root.displayPath)/.promisefs/lock" }
+
+    /// False while somebody else has it. flock(2)
+    private func take(_ file: CInt) throws(ProviderError) -> Bool {
+        try mapped("the lock '\(lockPath)' cannot be taken") { () throws(SystemError) in
+            do throws(SystemError) {
+                _ = try call("folder.lock.take") { flock(file, LOCK_EX | LOCK_NB) }
+                return true
+            } catch {
+                if error.errno == EWOULDBLOCK { return false }
+                // A file system without locks: looking at what was replaced has to be enough.
+                guard [ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL].contains(error.errno) else {
+                    throw error
+                }
+                return true
+            }
+        }
+    }
+
+    private func openFile() throws(ProviderError) -> Descriptor {
         _ = try hidden.openUploads()
         let top = try root.open()
-        return try mapped("the lock '\(root.displayPath)/.promisefs/lock' cannot be taken") {
+        return try mapped("the lock '\(lockPath)' cannot be taken") {
             () throws(SystemError) in
             let store = try top.open(ReservedName.folder)
             let permissions =
                 try FileStatus.of(descriptor: store.number, label: "folder.lock.status").permissions
                 & 0o666
-            let file = try Descriptor.open(
+            return try Descriptor.open(
                 ReservedName.lock, in: store.number, flags: O_RDWR | O_CREAT | O_NOFOLLOW,
                 mode: permissions,
                 label: "folder.lock.open")
-            do throws(SystemError) {
-                _ = try call("folder.lock.take") { flock(file.number, LOCK_EX) }
-            } catch {
-                // A file system without locks: looking at what was replaced has to be enough.
-                guard [ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL].contains(error.errno) else {
-                    throw error
-                }
-            }
-            return file
         }
     }
 }

@@ -75,7 +75,7 @@ package final class FolderProvider: Provider, Sendable {
             locator: locator, hidden: hidden, lock: lock, exchange: exchange,
             thumbnails: thumbnails,
             beforeTakingEffect: beforeTakingEffect, afterTakingEffect: afterTakingEffect)
-        lister = FolderLister(locator: locator)
+        lister = FolderLister(locator: locator, hidden: hidden)
         fetcher = FolderFetcher(locator: locator, pool: pool)
     }
 

@@ -68,10 +68,16 @@ package enum RcloneWords {
 
     /// Without the date that lines of its log begin with, on one line and not long.
     package static func sentence(_ line: some StringProtocol) -> String {
+        escapedForDisplay(Array(undated(line).utf8.prefix(lengthMax)))
+    }
+
+    /// A line that it writes of itself when it begins to serve.
+    package static func isNotice(_ line: String) -> Bool { undated(line).hasPrefix("NOTICE: ") }
+
+    private static func undated(_ line: some StringProtocol) -> String {
         let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
         let isDated = words.count == 3 && words[0].split(separator: "/").count == 3 && words[1].split(separator: ":").count == 3
-        let text = isDated ? String(words[2]) : String(line)
-        return escapedForDisplay(Array(text.utf8.prefix(lengthMax)))
+        return isDated ? String(words[2]) : String(line)
     }
 
     /// Where it says that one of its servers listens: the address.

@@ -52,7 +52,12 @@ struct RcloneLocationTests {
     @Test func whereItListensIsInItsLog() {
         let old = "2026/11/28 05:31:15 NOTICE: Local file system at /x: WebDav Server started on http://127.0.0.1:41079/"
         let new = "2026/11/28 05:31:15 NOTICE: Local file system at /x: WebDav Server started on [http://127.0.0.1:41079/]"
-        for line in [old, new] { #expect(RcloneWords.address(in: line) == "http://127.0.0.1:41079") }
+        for line in [old, new] {
+            #expect(RcloneWords.address(in: line) == "http://127.0.0.1:41079" && RcloneWords.isNotice(line))
+        }
+        // A remote's words: requests, with the password, went where they said.
+        let error = "2026/11/28 05:31:15 ERROR : f: NOTICE: WebDav Server started on http://127.0.0.1:1/"
+        #expect(!RcloneWords.isNotice(error))
         #expect(RcloneWords.address(in: "http://127.0.0.1:") == nil && RcloneWords.address(in: "nothing") == nil)
         #expect(RcloneWords.sentence("2026/11/28 05:31:15 Failed: a b") == "Failed: a b")
         #expect(RcloneWords.sentence("a b c") == "a b c")
