@@ -19,7 +19,7 @@ extension Machine {
 
     /// A folder that is to be listed again now. It is taken out of the queue.
     mutating func nextListing(at now: Moment) -> ItemIdentifier? {
-        guard memory.listings.running.count < listingsMax else { return nil }
+        guard memory.listings.liveCount(at: now.uptime) < listingsMax else { return nil }
         return memory.listings.due.next(at: now.uptime)
     }
 
@@ -59,6 +59,8 @@ extension Machine {
             candidates.append(Machine.roomInterval)
         }
         guard memory.connection.isOnline else { return candidates.min() }
+        memory.listings.passOverSilent(at: now.uptime)
+        if !memory.listings.unscanned.isEmpty { candidates.append(ListingMemory.silencePatience) }
         if let next = memory.fetches.nextPass, memory.operations.pausedSince == nil {
             candidates.append(max(next - now.uptime, .milliseconds(1)))
         }
@@ -71,7 +73,7 @@ extension Machine {
             let soonest = max(quiet, .milliseconds(memory.operations.running.isEmpty ? 5 : 50))
             candidates.append(max(.nanoseconds(due.rawValue - now.time.rawValue), soonest))
         }
-        if memory.listings.running.count < listingsMax, let due = memory.listings.due.nextDue() {
+        if memory.listings.liveCount(at: now.uptime) < listingsMax, let due = memory.listings.due.nextDue() {
             candidates.append(max(due - now.uptime, .milliseconds(1)))
         }
         if let due = memory.listings.made.due(isBusy: !memory.operations.running.isEmpty) {

@@ -76,6 +76,22 @@ struct ListingMemory {
     /// have arrived.
     var unscanned: Set<ItemIdentifier> = []
 
+    /// A provider's file system may hang below one folder, and a listing there never come.
+    static let silencePatience = Duration.seconds(60)
+
+    /// Those that something was heard of lately.
+    func liveCount(at now: Duration) -> Int {
+        running.values.count { now - $0.heard < ListingMemory.silencePatience }
+    }
+
+    /// What is told in other folders does not wait for those of which nothing is heard.
+    mutating func passOverSilent(at now: Duration) {
+        guard !unscanned.isEmpty else { return }
+        for listing in running.values where now - listing.heard >= ListingMemory.silencePatience {
+            unscanned.remove(listing.identifier)
+        }
+    }
+
     func listing(_ number: Int) -> Listing? { running.values.first { $0.number == number } }
 
     /// Something may have changed in a folder.

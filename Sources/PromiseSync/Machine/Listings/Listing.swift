@@ -15,6 +15,8 @@ struct Listing {
     var lastChange: Int64
     /// Uptime.
     var started: Duration
+    /// Uptime of its last part; of its beginning before that.
+    var heard: Duration
     var waiters: [Waiter] = []
     /// Those who can go on when there is more, too.
     var readers: [Waiter] = []

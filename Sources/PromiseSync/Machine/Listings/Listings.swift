@@ -210,7 +210,7 @@ enum Listings {
         var listing = Listing(
             number: number, folder: folder, identifier: identifier, isFirst: isFirst,
             operationCount: turn.memory.operations.count, lastChange: try transaction.lastChange(),
-            started: turn.now.uptime, waiters: waiters, readers: readers)
+            started: turn.now.uptime, heard: turn.now.uptime, waiters: waiters, readers: readers)
         if isFirst { listing.followsAnother = try transaction.hasSyncedChildren(of: identifier) }
         turn.remember { [listing] memory in
             memory.listings.made.listed(identifier)
@@ -234,7 +234,9 @@ enum Listings {
         let folder = listing.folder
         let hasNews = listing.hasNews || found.hasNews
         let readers = hasNews && part.isPageEnd && !part.isLast ? listing.readers : []
+        let now = turn.now.uptime
         turn.remember { memory in
+            memory.listings.running[folder]?.heard = now
             memory.listings.running[folder]?.take(found)
             memory.listings.running[folder]?.hasNews = hasNews && !part.isPageEnd
             if part.isPageEnd { memory.listings.running[folder]?.pageCount += 1 }
