@@ -68,7 +68,7 @@ package enum Access: Hashable, Sendable {
     package var isWriting: Bool { if case .write = self { true } else { false } }
 
     /// Only what is known without the content.
-    var isAboutMetadata: Bool {
+    package var isAboutMetadata: Bool {
         switch self {
         case .read(let options): options.contains(.immediatelyAvailableMetadataOnly)
         case .write(let options): options.contains(.contentIndependentMetadataOnly)

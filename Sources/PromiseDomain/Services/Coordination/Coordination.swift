@@ -43,7 +43,7 @@ package struct Coordination: Sendable {
         }
         let claim = try await claim(intents + others, request, from: position)
         do throws(Failure) {
-            if !request.isPreparation { try await waitForWriters(of: claim) }
+            if !request.isPreparation { try await waitForWriters(of: claim, request.items.map(\.access)) }
         } catch {
             release(claim)
             throw error
@@ -59,10 +59,14 @@ package struct Coordination: Sendable {
         node: NodeID, _ access: Access, purpose: Purpose?, timeout: Duration
     ) async throws(Failure) -> GrantedClaim {
         let position = try lastChange()
-        let intent = Intent(node: node, folders: try folders(above: node), access: access)
+        let chains = try index.read { transaction throws(Failure) in
+            node == .root ? [[]] : try transaction.foldersOfNames(node)
+        }
+        guard !chains.isEmpty else { throw Failure(.stale, "the item is gone") }
+        let intents = chains.map { Intent(node: node, folders: $0, access: access) }
         let request = ClaimRequest(items: [], purpose: purpose, process: 0, timeout: timeout)
         return GrantedClaim(
-            id: try await claim([intent], request, isOwn: true, from: position), nodes: [node])
+            id: try await claim(intents, request, isOwn: true, from: position), nodes: [node])
     }
 
     /// `position`: of the change feed, before the items were looked for.
@@ -142,22 +146,24 @@ package struct Coordination: Sendable {
         try index.read { transaction throws(Failure) in try transaction.lastChange() }
     }
 
+    /// Those above any of its names.
     private func folders(above node: NodeID) throws(Failure) -> [NodeID] {
         let folders = try index.read { transaction throws(Failure) in
-            try transaction.foldersAbove(node)
+            try transaction.foldersAboveNames(of: node)
         }
         guard let folders else { throw Failure(.stale, "the item is gone") }
         return folders
     }
 
     /// A program that opened an item before the claim may be in the middle of writing it. From now
-    /// on no other one opens it.
-    private func waitForWriters(of claim: ClaimID) async throws(Failure) {
+    /// on no other one opens it. Whoever asks for metadata only does not mind it.
+    private func waitForWriters(of claim: ClaimID, _ accesses: [Access]) async throws(Failure) {
         guard filesystem.coordinator.mode == .wait else { return }
         let start = clock.uptime()
         while clock.uptime() - start < Coordination.openWriterLimit {
-            guard filesystem.coordinator.nodes(of: claim).contains(where: filesystem.isWritten)
-            else { return }
+            let nodes = zip(filesystem.coordinator.nodes(of: claim), accesses)
+            let isWritten = nodes.contains { !$1.isAboutMetadata && filesystem.isWritten($0) }
+            guard isWritten else { return }
             try? await Task.sleep(for: .milliseconds(10))
             if Task.isCancelled { throw Failure(.interrupted, "the claim was given up") }
         }
