@@ -100,6 +100,8 @@ int ct_helper_close(struct ct_helper *helper, int32_t backing) { return ask(help
 
 void ct_helper_stop(struct ct_helper *helper) {
   close(helper->socket);
+  // One that is stopped does not end by itself, and whoever opens a file waits here.
+  kill(helper->process, SIGKILL);
   while (waitpid(helper->process, NULL, 0) < 0 && errno == EINTR) {}
   free(helper);
 }

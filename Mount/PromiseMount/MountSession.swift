@@ -117,11 +117,14 @@ package final class MountSession: Sendable {
 
     /// As `run`, by this thread alone, until the session has ended: for a view.
     package func serve() {
-        let session = state.withLock { state in
+        let session: Session? = state.withLock { state in
+            // Who it was for may have ended at once, and had it unmounted.
+            if case .ended = state.phase { return nil }
             guard case .mounted(let session) = state.phase else { preconditionFailure("a session is run once, after mount") }
             state.phase = .running(session)
             return session
         }
+        guard let session else { return }
         session.serveDevice()
         finish(session)
     }

@@ -300,6 +300,8 @@ package final class Domain: Sendable {
             try transaction.setSetting("boot", boot)
             try transaction.setSetting("closed", nil)
         }
+        // On the disk before anybody writes: it says that the next start has to look.
+        if wasClosed { try index.synchronize() }
     }
 
     /// Moves the index's log into its file when it has grown; sleeps while nothing is written.

@@ -50,7 +50,7 @@ final class FolderWatcher: Sendable {
         notifications = descriptors?.notifications
         alarm = descriptors?.alarm
         // The thread holds the watcher until `stop`; whoever owns the watcher calls it.
-        _ = OwnedThread(name: "folder-watch") { self.run() }
+        OwnedThread(name: "folder-watch") { self.run() }.detach()
     }
 
     func begin(root: ItemIdentifier, isShared: Bool) {

@@ -34,6 +34,8 @@ package struct ValueRecord: Hashable, Sendable {
     /// so many.
     package static let removalMillisecondsMax: UInt64 = 90 * 86_400_000
     package static let removalCountMax = 1024
+    /// The same until the provider was told of them.
+    package static let untoldRemovalCountMax = 10_000
 
     package struct Entry: Hashable, Sendable {
         /// Nil: removed, or of a kind that only a later version knows.
@@ -97,14 +99,20 @@ package struct ValueRecord: Hashable, Sendable {
         }
     }
 
-    package mutating func forgetOldRemovals(at time: Timestamp) {
+    /// `untoldTo`: what the provider has, and is not told yet; what is removed of that would come
+    /// back. `countMax`: more are forgotten, the oldest first.
+    package mutating func forgetOldRemovals(
+        at time: Timestamp, untoldTo other: ValueRecord? = nil,
+        countMax: Int = ValueRecord.removalCountMax
+    ) {
         let now = HybridTime(time).milliseconds
         let removals = entries.filter { $0.value.isRemoval }.sorted {
             $0.value.stamp > $1.value.stamp
         }
         for (index, removal) in removals.enumerated() {
+            if let theirs = other?.entries[removal.key], !theirs.isRemoval { continue }
             let end = removal.value.stamp.time.milliseconds + ValueRecord.removalMillisecondsMax
-            if index >= ValueRecord.removalCountMax || end < now { entries[removal.key] = nil }
+            if index >= countMax || end < now { entries[removal.key] = nil }
         }
     }
 }

@@ -70,7 +70,10 @@ package struct ValueStore: Hashable, Sendable {
     package mutating func remove(_ key: Key, at time: Timestamp) -> Bool {
         guard let entry = record.entries[key], !entry.isRemoval else { return false }
         write(nil, for: key, at: time)
-        record.forgetOldRemovals(at: time)
+        // Of what was sent once the provider is to be told first.
+        let countMax =
+            account == nil ? ValueRecord.removalCountMax : ValueRecord.untoldRemovalCountMax
+        record.forgetOldRemovals(at: time, countMax: countMax)
         return true
     }
 
@@ -79,6 +82,10 @@ package struct ValueStore: Hashable, Sendable {
         record.put(value, for: key, Stamp(time: moment, machine: machine))
         isSent = false
     }
+
+    /// The domain goes on at another storage, which has nothing of it or what was brought there: what
+    /// is here is merged with that, as if no provider had been known.
+    package mutating func beginAnew() { (account, isSent) = (nil, false) }
 
     /// The provider has `sent`; what was written meanwhile it has not.
     package mutating func markSent(_ sent: ValueRecord) {
@@ -103,7 +110,7 @@ package struct ValueStore: Hashable, Sendable {
         for entry in other?.entries.values ?? [:].values {
             clock.observe(entry.stamp.time, at: time)
         }
-        record.forgetOldRemovals(at: time)
+        record.forgetOldRemovals(at: time, untoldTo: other)
         var notices: [ValueNotice] = []
         if isOtherAccount {
             changed = Set(before.entries.keys).union(record.entries.keys)

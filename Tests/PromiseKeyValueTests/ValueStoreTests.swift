@@ -137,6 +137,36 @@ private func store(_ machine: Key) -> ValueStore { ValueStore(application: appli
         #expect(one.isSent)
     }
 
+    /// Of more than a thousand that were removed offline the provider brought the others back.
+    @Test func removalsThatTheProviderWasNotToldOfAreNotForgotten() throws {
+        let limits = ValueLimits(totalByteCount: 1 << 20, keyCount: 3_000)
+        var one = store("one")
+        for number in 0..<2_000 {
+            try one.set(.bool(true), for: Key("key \(number)"), at: second(number), limits: limits)
+        }
+        _ = one.merge(nil, account: "a", at: second(3_000), limits: limits)
+        let theirs = one.record
+        for number in 0..<2_000 { one.remove(Key("key \(number)"), at: second(4_000 + number)) }
+        _ = one.merge(theirs, account: "a", at: second(9_000), limits: limits)
+        #expect(one.values.isEmpty && one.record.hasNews(for: theirs))
+        // Once it has been told, the oldest go.
+        _ = one.merge(one.record, account: "a", at: second(9_001), limits: limits)
+        #expect(one.record.entries.count == ValueRecord.removalCountMax)
+    }
+
+    /// A migration was another account: what the old storage was not told of was gone.
+    @Test func whatWasNotSentIsMergedWithWhatAnotherStorageHas() throws {
+        var one = store("one")
+        try one.set(.bool(true), for: "old", at: second(1))
+        _ = one.merge(nil, account: "user@there", at: second(2))
+        let brought = one.record
+        try one.set(.bool(true), for: "new", at: second(3))
+        one.remove("old", at: second(4))
+        one.beginAnew()
+        _ = one.merge(brought, account: "user@elsewhere", at: second(5))
+        #expect(Array(one.values.keys) == ["new"] && !one.isSent)
+    }
+
     @Test func removalsAreForgottenAfterNinetyDaysAndBeyondAThousand() throws {
         var one = store("one")
         for number in 0..<1500 {

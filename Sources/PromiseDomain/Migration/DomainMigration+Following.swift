@@ -50,6 +50,7 @@ extension DomainMigration {
         let left = try checked { () throws(Failure) in
             let left = try changes.keep(later)
             try removals.keep(gone)
+            try keepRecords()
             let change = try ProviderChange(path: file("index.sqlite"))
             let known = try knownRoot()
             let renamings = DomainMigration.renamings(

@@ -3,6 +3,7 @@ package import Logging
 import PromiseContent
 import PromiseCore
 import PromiseIndex
+import PromiseKeyValue
 package import PromiseMigration
 import PromiseProvider
 import PromiseSync
@@ -224,6 +225,7 @@ package struct DomainMigration: Sendable {
         }
         ThumbnailStore(folder: file("thumbnails")).forgetProvider()
         try checked { () throws(Failure) in
+            try keepRecords()
             let change = try ProviderChange(path: file("index.sqlite"))
             let known = try knownRoot()
             let agreed = try change.agreedItems(root: known)
@@ -238,6 +240,20 @@ package struct DomainMigration: Sendable {
                     newVersion: constant, target: nil))
         }
         removeWorkFolder()
+    }
+
+    /// Values, attributes and moves that the old storage was not told of are told to the new one.
+    /// Before the switch: a record that is begun anew is merged with what the old storage has, too.
+    func keepRecords() throws(Failure) {
+        for folder in ["values", "attributes", "moves"] {
+            let files = ValueFiles(folder: file(folder))
+            for application in files.applications() {
+                // What cannot be read is for 'promisefs verify' to say.
+                guard var store = (try? files.read(application)) ?? nil else { continue }
+                store.beginAnew()
+                try files.write(store)
+            }
+        }
     }
 
     func knownRoot() throws(Failure) -> ItemIdentifier {

@@ -39,13 +39,13 @@ enum SystemMounts {
     /// The same as `probe`, for the daemon of the mount itself.
     static func probeByThread(_ mountPoint: [UInt8]) -> Life {
         let answer = Monitor<Life?>(nil)
-        _ = OwnedThread(name: "probe") {
+        OwnedThread(name: "probe") {
             // The kernel passes that on always; attributes and listings it may remember, and folders it opens by itself.
             var status = statvfs()
             let result = withCPath(mountPoint) { statvfs($0, &status) }
             let life: Life = result != 0 && (errno == ENOTCONN || errno == ECONNABORTED) ? .dead : .alive
             answer.update { $0 = life }
-        }
+        }.detach()
         return answer.wait(timeout: probeTimeout) { $0 } ?? .silent
     }
 
