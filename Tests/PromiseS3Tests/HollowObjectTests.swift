@@ -192,8 +192,13 @@ final class Bucket: Sendable {
     private let age = Mutex(Age.old)
     /// Of copies and deletions, too.
     private let honoursConditions: Bool
+    /// Nil: it takes nothing in parts.
+    private let parts: BucketParts?
 
-    init(honoursConditions: Bool = false) { self.honoursConditions = honoursConditions }
+    init(honoursConditions: Bool = false, takesParts: Bool = false) {
+        self.honoursConditions = honoursConditions
+        parts = takesParts ? BucketParts() : nil
+    }
 
     /// When the server says that objects were made.
     enum Age { case old, new, untold }
@@ -230,6 +235,7 @@ final class Bucket: Sendable {
             separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         let query = halves.count > 1 ? String(halves[1]) : ""
         let key = Bucket.decoded(halves[0].drop { $0 == "/" })
+        if let answer = parts?.answer(request, key, query, self) { return answer }
         switch request.method {
         case "GET" where query.contains("list-type"): return listing(query)
         case "GET", "HEAD":
@@ -251,7 +257,7 @@ final class Bucket: Sendable {
         }
     }
 
-    private static func value(_ name: String, _ request: ScriptedServer.Request) -> String? {
+    static func value(_ name: String, _ request: ScriptedServer.Request) -> String? {
         let lines = request.head.split(separator: "\r\n").map(String.init)
         return lines.first { $0.lowercased().hasPrefix(name + ":") }.map {
             $0.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces)
@@ -320,11 +326,15 @@ final class Bucket: Sendable {
         return reply("200 OK", [], "<ListBucketResult>\(rows)<IsTruncated>false</IsTruncated></ListBucketResult>")
     }
 
+    /// Of how it begins: of what is large that takes no time.
     static func tag(_ body: String) -> String {
-        String(body.utf8.reduce(UInt64(14_695_981_039_346_656_037)) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }, radix: 16)
+        let hash = body.utf8.prefix(1 << 16).reduce(UInt64(14_695_981_039_346_656_037)) {
+            ($0 ^ UInt64($1)) &* 1_099_511_628_211
+        }
+        return String(hash, radix: 16)
     }
 
-    private static func decoded(_ text: some StringProtocol) -> String {
+    static func decoded(_ text: some StringProtocol) -> String {
         String(decoding: PercentEncoding.decoded(text) ?? [], as: UTF8.self)
     }
 }

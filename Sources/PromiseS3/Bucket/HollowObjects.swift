@@ -54,7 +54,7 @@ struct HollowObjects: Sendable {
 
     let bucket: S3Bucket
 
-    private var areUsed: Bool { bucket.traits.copiesIntoHollows || bucket.traits.deletesByHollows }
+    var areUsed: Bool { bucket.traits.copiesIntoHollows || bucket.traits.deletesByHollows }
 
     /// In the place of what is expected there.
     func put(

@@ -195,8 +195,10 @@ struct MultipartUpload: Sendable {
         _ parts: [Part], _ record: UploadJournal.Record, _ written: ObjectWrite, _ what: String
     ) async throws(ProviderError) -> String {
         let traits = bucket.traits
-        let isConditional = traits.completionRefusesTaken && traits.completionMatches
-        if !isConditional { try await bucket.check(written.expectation, at: written.path) }
+        let isConditional =
+            written.expectation == .nothing
+            ? traits.completionRefusesTaken : traits.completionMatches
+        if !isConditional { try await checkPlace(written, what) }
         var request = S3Request(.POST, written.key, [QueryItem("uploadId", record.upload)])
         request.headers.add(name: "Content-Type", value: "application/xml")
         if isConditional { request.headers.add(contentsOf: bucket.conditions(written.expectation)) }
@@ -226,6 +228,18 @@ struct MultipartUpload: Sendable {
             throw ProviderError.taken(written.path)
         }
         return found.tag
+    }
+
+    /// The look right before an end that honours no condition. A hollow object holds the place for
+    /// what another machine is about to put there: the end would go over it, so it is waited for.
+    private func checkPlace(_ written: ObjectWrite, _ what: String) async throws(ProviderError) {
+        let hollows = HollowObjects(bucket: bucket)
+        guard written.expectation == .nothing, hollows.areUsed else {
+            return try await bucket.check(written.expectation, at: written.path)
+        }
+        if case .something = try await hollows.outlast(written.key, what) {
+            throw ProviderError.taken(written.path)
+        }
     }
 
     /// Whether only a hollow object had the key, which has it no more.
