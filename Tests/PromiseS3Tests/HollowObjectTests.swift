@@ -241,7 +241,8 @@ final class Bucket: Sendable {
         case "GET", "HEAD":
             guard let object = objects.withLock({ $0[key] }) else { return reply("404 Not Found") }
             let isHead = request.method == "HEAD"
-            return reply("200 OK", headers(object), isHead ? "" : object.body, length: object.body.utf8.count)
+            let size = Bucket.size(object.body)
+            return reply("200 OK", headers(object), isHead ? "" : object.body, length: size)
         case "PUT" where !query.contains("partNumber"): return put(request, key)
         case "DELETE" where hasBrokenDeletions.withLock { $0 }: return reply("503 Slow Down")
         case "DELETE":
@@ -320,11 +321,15 @@ final class Bucket: Sendable {
                 continue
             }
             rows += "<Contents><Key>\(key)</Key><LastModified>2026-11-22T02:13:18.000Z</LastModified>"
-            rows += "<ETag>\(Bucket.tag(object.body))</ETag><Size>\(object.body.utf8.count)</Size></Contents>"
+            let (tag, size) = (Bucket.tag(object.body), Bucket.size(object.body))
+            rows += "<ETag>\(tag)</ETag><Size>\(size)</Size></Contents>"
         }
         for folder in folders.sorted() { rows += "<CommonPrefixes><Prefix>\(folder)</Prefix></CommonPrefixes>" }
         return reply("200 OK", [], "<ListBucketResult>\(rows)<IsTruncated>false</IsTruncated></ListBucketResult>")
     }
+
+    /// One is said to be larger than a copy may be that is not in parts.
+    static func size(_ body: String) -> Int { body == "huge" ? 6 << 30 : body.utf8.count }
 
     /// Of how it begins: of what is large that takes no time.
     static func tag(_ body: String) -> String {

@@ -60,4 +60,50 @@ struct PartPlaceTests {
             #expect(bucket.body("left") == "theirs")
         }
     }
+
+    private func move(_ provider: S3Provider) async throws {
+        let file = ItemReference(identifier: ItemIdentifier("/a"), path: [FileName("a")!])
+        let changes = ItemChanges(place: (parent: root, name: FileName("b")!))
+        _ = try await provider.modify(file, changes: changes, contents: nil, baseVersion: nil)
+    }
+
+    /// Others take a place whose holder seems to be gone, which a copy of so many bytes does.
+    @Test(.timeLimit(.minutes(1)), arguments: [true, false])
+    func whatOthersMakeAtTheNewNameWhilePartsAreCopiedIsNotLost(
+        honoursConditions: Bool
+    ) async throws {
+        try await withBucket(honoursConditions: honoursConditions) { provider, bucket in
+            bucket.put("a", "huge")
+            bucket.before { request in
+                guard request.path.hasPrefix("/bucket/b?"),
+                    request.path.contains("partNumber=12")
+                else { return }
+                bucket.put("b", "theirs")
+            }
+            let error = await #expect(throws: ProviderError.self) { try await move(provider) }
+            bucket.before { _ in }
+            #expect(error?.code == .conflict)
+            #expect(bucket.body("b") == "theirs" && bucket.body("a") == "huge")
+        }
+    }
+
+    /// Whoever lists the folder removes what seems to be left by a daemon that died.
+    @Test(.timeLimit(.minutes(1)))
+    func thePlaceOfACopyInPartsIsTakenAgainWhereOthersRemovedWhatHeldIt() async throws {
+        try await withBucket { provider, bucket in
+            bucket.put("a", "huge")
+            let held = Mutex<String?>(nil)
+            bucket.before { request in
+                guard request.path.hasPrefix("/bucket/b?") else { return }
+                if request.path.contains("partNumber=12") { bucket.remove("b") }
+                if request.method == "POST", request.path.contains("uploadId=") {
+                    held.withLock { $0 = bucket.body("b") }
+                }
+            }
+            try await move(provider)
+            bucket.before { _ in }
+            #expect(held.withLock { $0 } == "")
+            #expect(bucket.body("b") == "huge" && bucket.body("a") == nil)
+        }
+    }
 }

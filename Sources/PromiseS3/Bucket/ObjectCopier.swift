@@ -127,6 +127,7 @@ struct ObjectCopier: Sendable {
             guard try await bucket.status(ofKey: source, what)?.tag == found.tag else {
                 throw ProviderError(.conflict, "\(what): it was changed on the server meanwhile")
             }
+            try await checkPlace(source, target, what)
             var request = S3Request(.POST, target, [QueryItem("uploadId", upload)])
             if source == target, traits.completionMatches {
                 request.headers.add(contentsOf: bucket.conditions(.version(found.version)))
@@ -143,6 +144,23 @@ struct ObjectCopier: Sendable {
         } catch {
             await abort(upload, of: target)
             throw error
+        }
+    }
+
+    /// Copying the parts may take longer than a hollow object is respected, and their end goes over
+    /// whatever is there unless the server honours a condition for it. So right before it the place
+    /// is looked at, or taken once more: who lists the folder may have removed our hollow object as
+    /// one that was forsaken.
+    private func checkPlace(
+        _ source: [UInt8], _ target: [UInt8], _ what: String
+    ) async throws(ProviderError) {
+        guard source != target, !traits.completionRefusesTaken else { return }
+        if traits.copiesIntoHollows {
+            return try await takePlace(target, HollowObject.mark(source), what)
+        }
+        guard try await bucket.anyStatus(ofKey: target, what) == nil else {
+            throw ProviderError(
+                .conflict, "\(what): something was made there on the server meanwhile")
         }
     }
 
