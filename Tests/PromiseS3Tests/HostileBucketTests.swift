@@ -84,6 +84,76 @@ struct HostileBucketTests {
         }
     }
 
+    /// Whoever looked for its own objects at the storage, when a mount begins or an application
+    /// starts, never came back.
+    @Test(.timeLimit(.minutes(2)))
+    func pagesThatNeverEndEndAListingOfPrivateObjects() async throws {
+        let count = Mutex(0)
+        try await withProvider({ _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            let token = "<NextContinuationToken>\(number)</NextContinuationToken>"
+            return HostileBucketTests.page("", "<IsTruncated>true</IsTruncated>" + token)
+        }) { provider, _ in
+            let objects = try #require(provider.privateObjects)
+            let found = await error { _ = try await objects.list(.checks) }
+            #expect(found?.code == .retry && found?.message.contains("does not end") == true)
+        }
+    }
+
+    /// An upload that had broken off asked for ever which of its parts had arrived.
+    @Test(.timeLimit(.minutes(1)), arguments: ["again", "beyond", "text", "back"])
+    func partsThatNeverEndEndALookAtAnUpload(kind: String) async throws {
+        let pages = Mutex(0)
+        try await withProvider({ request in
+            switch request.method {
+            case "GET" where request.path.contains("list-type"): return HostileBucketTests.page("")
+            case "GET":
+                let count = pages.withLock { pages in
+                    pages += 1
+                    return pages
+                }
+                return HostileBucketTests.parts(kind, count)
+            case "HEAD": return reply("404 Not Found")
+            case "PUT": return reply("200 OK", ["ETag: part"])
+            case "POST" where request.path.contains("uploadId"): return reply("503 Slow Down")
+            case "POST": return reply("200 OK", [], "<Result><UploadId>one</UploadId></Result>")
+            default: return reply("204 No Content")
+            }
+        }) { provider, _ in
+            let metadata = Metadata(
+                mode: 0o640, owner: 1, group: 2,
+                modificationTime: Timestamp(seconds: 1, nanoseconds: 0))
+            let item = NewItem(name: FileName("new")!, kind: .file, metadata: metadata)
+            let contents = try MemorySource([UInt8](repeating: 0x61, count: 17 << 20))
+            for attempt in 1...2 {
+                let found = await error {
+                    _ = try await provider.create(item, in: root, contents: contents)
+                }
+                #expect(found?.code == .retryAfter(.seconds(5)), "at the end of it")
+                let asked = pages.withLock { $0 }
+                #expect(attempt == 1 ? asked == 0 : (1...3).contains(asked))
+            }
+        }
+    }
+
+    /// A page of an upload's parts, and a next one.
+    private static func parts(_ kind: String, _ count: Int) -> String {
+        let next =
+            switch kind {
+            case "again": "7"
+            case "beyond": "\(10_000 + count)"
+            case "text": "page\(count)"
+            default: "\(count % 2 + 1)"
+            }
+        let part = "<Part><PartNumber>\(-count)</PartNumber><ETag>part</ETag></Part>"
+        let marker = "<NextPartNumberMarker>\(next)</NextPartNumberMarker>"
+        let end = "<IsTruncated>true</IsTruncated>" + marker
+        return reply("200 OK", [], "<ListPartsResult>\(part)\(end)</ListPartsResult>")
+    }
+
     @Test func anObjectWithoutATagIsNoVersion() async throws {
         for tag in ["", "<ETag></ETag>", "<ETag>&quot;&quot;</ETag>"] {
             let rows = HostileBucketTests.row("file", size: "1", tag: tag)

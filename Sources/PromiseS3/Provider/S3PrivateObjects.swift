@@ -47,6 +47,7 @@ struct S3PrivateObjects: PrivateObjects {
         let what = "'.promisefs/\(kind.rawValue)' cannot be listed"
         var result: [PrivateName] = []
         var next: S3Listing.Next?
+        var turns = PageTurns()
         repeat {
             let page = try await bucket.list(folder, delimiter: true, from: next, what)
             result += page.objects.compactMap { object in
@@ -54,7 +55,7 @@ struct S3PrivateObjects: PrivateObjects {
                     PrivateName(kind, $0.display)
                 }
             }
-            next = page.next
+            next = try page.turn(&turns)
         } while next != nil
         return result
     }

@@ -25,6 +25,9 @@ struct MultipartUpload: Sendable {
         var tag: String
     }
 
+    /// Of parts: <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
+    private static let numbers = 1...10_000
+
     let bucket: S3Bucket
     let journal: UploadJournal
     private var client: S3Client { bucket.client }
@@ -96,15 +99,17 @@ struct MultipartUpload: Sendable {
         return (record, [:])
     }
 
-    /// Nil when the server no longer knows the upload.
+    /// Nil when the server no longer knows the upload. Pages of parts go forward by their numbers,
+    /// so a server has no more of them than parts; what else it says is no next page, and what is
+    /// not heard of is sent again.
     private func parts(
         of record: UploadJournal.Record, _ key: [UInt8], _ what: String
     ) async throws(ProviderError) -> [Int: String]? {
         var result: [Int: String] = [:]
-        var marker: String?
+        var marker: Int?
         repeat {
             var query = [QueryItem("uploadId", record.upload)]
-            if let marker { query.append(QueryItem("part-number-marker", marker)) }
+            if let marker { query.append(QueryItem("part-number-marker", "\(marker)")) }
             let reply = try await client.exchange(S3Request(.GET, key, query))
             if reply.status == 404 { return nil }
             guard reply.isSuccess else { throw client.refusal(reply).error(what) }
@@ -113,14 +118,16 @@ struct MultipartUpload: Sendable {
             }
             for row in document.rows where row.name == "Part" {
                 guard let number = row.values["PartNumber"].flatMap({ Int($0) }),
-                    let tag = row.values["ETag"]
+                    MultipartUpload.numbers.contains(number),
+                    // Another tag is not that of what is here.
+                    let tag = row.values["ETag"].map(EntityTag.opaque), PartDigest.isDigest(tag)
                 else { continue }
-                result[number] = EntityTag.opaque(tag)
+                result[number] = tag
             }
-            let next =
-                document.values["IsTruncated"] == "true"
-                ? document.values["NextPartNumberMarker"] : nil
-            marker = next == marker ? nil : next
+            let isLast = document.values["IsTruncated"] != "true"
+            let told = isLast ? nil : document.values["NextPartNumberMarker"].flatMap { Int($0) }
+            let isNext = told.map { MultipartUpload.numbers.contains($0) && $0 > marker ?? 0 }
+            marker = isNext == true ? told : nil
         } while marker != nil
         return result
     }
