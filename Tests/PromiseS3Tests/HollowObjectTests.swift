@@ -189,6 +189,7 @@ final class Bucket: Sendable {
     private let hook = Mutex<@Sendable (ScriptedServer.Request) -> Void>({ _ in })
 
     private let hasBrokenDeletions = Mutex(false)
+    private let refusedDeletions = Mutex<Set<String>>([])
     private let age = Mutex(Age.old)
     /// Of copies and deletions, too.
     private let honoursConditions: Bool
@@ -204,6 +205,7 @@ final class Bucket: Sendable {
     enum Age { case old, new, untold }
     func isAged(_ age: Age) { self.age.withLock { $0 = age } }
     func breakDeletions(_ isBroken: Bool) { hasBrokenDeletions.withLock { $0 = isBroken } }
+    func refuseDeletion(of key: String) { refusedDeletions.withLock { _ = $0.insert(key) } }
     func before(_ body: @escaping @Sendable (ScriptedServer.Request) -> Void) { hook.withLock { $0 = body } }
     func body(_ key: String) -> String? { objects.withLock { $0[key]?.body } }
     func put(_ key: String, _ body: String, _ metadata: [String] = []) {
@@ -245,6 +247,8 @@ final class Bucket: Sendable {
             return reply("200 OK", headers(object), isHead ? "" : object.body, length: size)
         case "PUT" where !query.contains("partNumber"): return put(request, key)
         case "DELETE" where hasBrokenDeletions.withLock { $0 }: return reply("503 Slow Down")
+        case "DELETE" where refusedDeletions.withLock { $0.contains(key) }:
+            return reply("403 Forbidden")
         case "DELETE":
             let wanted = honoursConditions ? Bucket.value("if-match", request) : nil
             return objects.withLock { objects in

@@ -106,12 +106,15 @@ struct HollowObjects: Sendable {
         throw ProviderError(.retry, "\(what): others change it again and again")
     }
 
-    /// False when there is none.
+    /// False when there is none. Throws where the server refuses: it is there still.
     func remove(_ key: [UInt8], _ what: String) async throws(ProviderError) -> Bool {
         guard areUsed, let found = try await bucket.anyStatus(ofKey: key, what),
             HollowObject.isOne(found)
         else { return false }
-        _ = try await bucket.client.exchange(S3Request(.DELETE, key))
+        let reply = try await bucket.client.exchange(S3Request(.DELETE, key))
+        guard reply.isSuccess || reply.status == 404 else {
+            throw bucket.client.refusal(reply).error(what)
+        }
         return true
     }
 

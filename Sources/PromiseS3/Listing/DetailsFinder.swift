@@ -50,7 +50,8 @@ final class DetailsFinder: Sendable {
         else { return nil }
         if HollowObject.isOne(found) {
             if bucket.isAcquainted, hollows.isForsaken(found) {
-                _ = try await hollows.remove(key, "an object cannot be removed")
+                // Who may only look looks all the same.
+                _ = try? await hollows.remove(key, "an object cannot be removed")
             }
             return nil
         }
