@@ -52,4 +52,67 @@ struct RefusedDeletionTests {
             #expect(items.map(\.name.display) == ["file"])
         }
     }
+
+    private func move(
+        _ provider: S3Provider, _ source: String, to target: String
+    ) async throws(ProviderError) {
+        let changes = ItemChanges(place: (parent: root, name: FileName(target)!))
+        _ = try await provider.modify(
+            reference(source), changes: changes, contents: nil, baseVersion: nil)
+    }
+
+    /// It was at both places, and the copy came as a new file.
+    @Test func aFileThatMayNotBeDeletedWhereItIsMovedFromStaysThereAlone() async throws {
+        try await withBucket(honoursConditions: true) { provider, bucket in
+            bucket.put("a", "text")
+            bucket.refuseDeletion(of: "a")
+            let error = await #expect(throws: ProviderError.self) {
+                try await move(provider, "a", to: "b")
+            }
+            #expect(error?.code == .refused)
+            #expect(bucket.body("a") == "text" && bucket.body("b") == nil)
+        }
+    }
+
+    @Test func whatMayNotBeDeletedInAFolderThatIsMovedStaysThereAlone() async throws {
+        try await withBucket(honoursConditions: true) { provider, bucket in
+            for name in ["a", "b"] { bucket.put("old/" + name, "text") }
+            bucket.refuseDeletion(of: "old/a")
+            try await move(provider, "old", to: "new")
+            #expect(bucket.body("old/a") == "text" && bucket.body("new/a") == nil)
+            #expect(bucket.body("old/b") == nil && bucket.body("new/b") == "text")
+        }
+    }
+
+    /// Where the server honours no condition on deletions a hollow object is in its place by then,
+    /// which has the tag of an empty file.
+    @Test(arguments: ["text", ""], [true, false])
+    func theCopyOfWhatIsNoMoreWhereItWasMovedFromStays(text: String, isFolder: Bool) async throws {
+        try await withBucket(honoursConditions: false) { provider, bucket in
+            let (old, new) = isFolder ? ("old/a", "new/a") : ("old", "new")
+            bucket.put(old, text)
+            bucket.refuseDeletion(of: old)
+            await #expect(throws: ProviderError.self) {
+                try await move(provider, "old", to: "new")
+            }
+            #expect(bucket.body(old) == "", "it is a hollow one")
+            #expect(bucket.body(new) == text)
+        }
+    }
+
+    /// Others wrote it anew while its removal was refused.
+    @Test func theCopyOfWhatOthersChangeMeanwhileStaysWhereItsRemovalIsRefused() async throws {
+        try await withBucket(honoursConditions: true) { provider, bucket in
+            bucket.put("a", "text")
+            bucket.refuseDeletion(of: "a")
+            bucket.before { request in
+                if request.method == "DELETE", request.path.hasPrefix("/bucket/a") {
+                    bucket.put("a", "theirs")
+                }
+            }
+            await #expect(throws: ProviderError.self) { try await move(provider, "a", to: "b") }
+            bucket.before { _ in }
+            #expect(bucket.body("a") == "theirs" && bucket.body("b") == "text")
+        }
+    }
 }

@@ -46,6 +46,19 @@ struct ObjectRemover: Sendable {
         return true
     }
 
+    /// After a move whose source may not be deleted: its copy makes way, or the item would be at
+    /// both places. Nothing is done unless the source is there as it was: the copy may be all there
+    /// is, as where a hollow object has the place of the source. `tag`: of the source.
+    func takeBack(
+        _ copy: [UInt8], of copyTag: String, copiedFrom source: [UInt8], _ tag: String,
+        _ what: String
+    ) async {
+        guard let there = try? await bucket.anyStatus(ofKey: source, what), there.tag == tag,
+            !HollowObject.isOne(there)
+        else { return }
+        _ = try? await remove(copy, of: copyTag, what)
+    }
+
     /// Without a look. False when that did not succeed, for whatever reason, or the server honours
     /// no condition for it.
     func removeAtOnce(_ key: [UInt8], of tag: String) async throws(ProviderError) -> Bool {

@@ -86,8 +86,17 @@ struct FileMove: Sendable {
                 journal.copied(record.source, tag: found.tag, copyTag: tag, record)
             }
         }
+        let isMoved: Bool
+        do throws(ProviderError) {
+            isMoved = try await remover.remove(source, of: found.tag, copiedTo: target, what)
+        } catch {
+            if !error.code.leavesInDoubt {
+                await remover.takeBack(target, of: tag, copiedFrom: source, found.tag, what)
+            }
+            throw error
+        }
         // What was written in between is neither lost nor taken for what was to be moved.
-        guard try await remover.remove(source, of: found.tag, copiedTo: target, what) else {
+        guard isMoved else {
             _ = try await remover.remove(target, of: tag, what)
             throw ProviderError(.conflict, "\(what): it was changed on the server meanwhile")
         }

@@ -193,8 +193,15 @@ final class FolderMove: Sendable {
             }
             bucket.details.copied(object.key, to: target, tag: tag)
         }
-        if try await remover.remove(object.key, of: object.tag, copiedTo: target, what) {
-            return .done
+        do throws(ProviderError) {
+            if try await remover.remove(object.key, of: object.tag, copiedTo: target, what) {
+                return .done
+            }
+        } catch {
+            if let ours, !error.code.leavesInDoubt {
+                await remover.takeBack(target, of: ours, copiedFrom: object.key, object.tag, what)
+            }
+            throw error
         }
         // The next round copies what was written in between. Our copy of what it was makes way, or
         // both would stay.
