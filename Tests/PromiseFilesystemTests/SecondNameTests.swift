@@ -30,7 +30,7 @@ import Testing
     @Test func aFileSavedOverAPlaceholderLeavesItsSecondNameTheContent() async throws {
         try await withFile(isLocal: false) { domain in
             await domain.provider.fail(ProviderError(.offline, "the network is gone"))
-            try await domain.addName(["a"], to: ["b"])
+            try await domain.addName(["b"], to: ["a"])
             try await domain.write("second", to: ["new"])
             try await domain.rename(["new"], to: ["a"])
             await domain.provider.fail(nil)
@@ -42,7 +42,7 @@ import Testing
     /// It stayed on this machine, where nothing of its content was.
     @Test func aBackupNameOfAPlaceholderIsSentAsOfARename() async throws {
         try await withFile(isLocal: false) { domain in
-            try await domain.addName(["a"], to: ["a~"])
+            try await domain.addName(["a~"], to: ["a"])
             try await domain.remove(["a"])
             try await domain.expectBothSidesTheSame()
             #expect(await domain.provider.tree() == ["a~=first"])
@@ -51,7 +51,7 @@ import Testing
 
     @Test func contentThatANameOnThisMachineHasStays() async throws {
         try await withFile(isLocal: true) { domain in
-            try await domain.addName(["a"], to: ["a~"])
+            try await domain.addName(["a~"], to: ["a"])
             let outcome = try domain.engine.evict(try await domain.node(at: ["a"]).node)
             guard case .kept(.excluded) = outcome else {
                 Issue.record("\(outcome)")

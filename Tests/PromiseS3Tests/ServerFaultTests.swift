@@ -276,7 +276,8 @@ struct S3FaultTests {
 
     /// A folder of more new objects than are asked for at once comes with one request, and its metadata by and by.
     @Test func aLargeFolderIsListedWithOneRequest() async throws {
-        let rows = (0..<200).map { "<Contents><Key>f\($0)</Key><ETag>&quot;1&quot;</ETag><Size>1</Size></Contents>" }.joined()
+        let told = "<LastModified>2026-11-22T02:13:18.000Z</LastModified><ETag>&quot;1&quot;</ETag><Size>1</Size>"
+        let rows = (0..<200).map { "<Contents><Key>f\($0)</Key>\(told)</Contents>" }.joined()
         let script: ScriptedServer.Script = { request in
             if request.method == "HEAD" { return reply("200 OK", ["ETag: \"1\"", "x-amz-meta-mode: 33152"]) }
             return reply("200 OK", [], Self.empty.replacing("<IsTruncated>", with: "\(rows)<IsTruncated>"))

@@ -100,7 +100,7 @@ extension Tree {
         var base = item
         if node.kind == .file {
             base.version = ContentVersion("")
-            try countAsEdited(node, besides: entry, transaction)
+            try UnagreedContent.count(node, of: entry, transaction)
         } else if node.kind == .link, node.target != item.target {
             base.version = ContentVersion("")
             base.target = nil
@@ -109,24 +109,6 @@ extension Tree {
         try transaction.setRemote(item.identifier, .present(item))
         if node.kind == .folder { turn.listAgain(item.identifier) }
         return true
-    }
-
-    /// Content that nobody has agreed on with an item is an edit of it. With the other names' items
-    /// it stays agreed.
-    private static func countAsEdited(
-        _ node: Node, besides entry: Entry, _ transaction: borrowing Transaction
-    ) throws(Failure) {
-        guard node.edits == 0 else { return }
-        var node = node
-        node.edits = 1
-        try transaction.update(node)
-        for other in try transaction.entries(of: node.id) where other.id != entry.id {
-            guard let identifier = other.identifier,
-                var synced = try transaction.synced(identifier), synced.edits == 0
-            else { continue }
-            synced.edits = node.edits
-            try transaction.setSynced(synced)
-        }
     }
 
     /// Makes a name free for an item of the provider; false when that must wait.

@@ -69,12 +69,12 @@ extension FileSystem {
         case .pin:
             guard let pin = Pin(name: text) else { throw Failure(.invalid, "a pin is pinned, online-only or automatic") }
             try setPin(pin, of: id)
-            workers.submit { [self] in spreadPin(pin, below: id) }
+            workers.submit { [self] in EverythingBelow(tree: self).setPin(pin, below: id) }
         case .state where text == ItemState.current.rawValue:
-            if try known(id)?.kind == .folder { return workers.submit { [self] in fetchFiles(below: id) } }
+            if try known(id)?.kind == .folder { return workers.submit { [self] in EverythingBelow(tree: self).fetch(below: id) } }
             engine.hydrator.hydrateInBackground(id)
         case .state where text == ItemState.placeholder.rawValue:
-            if try known(id)?.kind == .folder { return workers.submit { [self] in evictFiles(below: id) } }
+            if try known(id)?.kind == .folder { return workers.submit { [self] in EverythingBelow(tree: self).evict(below: id) } }
             if case .kept(let reason) = try engine.evict(id) { throw Failure(.busy, "the content stays: \(reason.sentence)") }
         case .state: throw Failure(.invalid, "a state is set to placeholder or current")
         default: throw Failure(.notPermitted, "\(attribute.rawValue) cannot be set")
@@ -93,74 +93,6 @@ extension FileSystem {
         case .pinned: engine.fetchPinned()
         case .onlineOnly: _ = try engine.evict(id, evenUsed: true)
         case .automatic: break
-        }
-    }
-
-    /// Everything below a folder gets its pin; what is not known yet is listed first when it is to be kept here.
-    private func spreadPin(_ pin: Pin, below folder: NodeID) {
-        forEachFolder(from: folder, "a pin could not be set") { folder throws(Failure) in
-            let (node, children): (Node?, [Entry]) = try index.read { transaction throws(Failure) in
-                (try transaction.node(folder), try transaction.children(of: folder))
-            }
-            guard let node, node.kind == .folder else { return [] }
-            guard node.isPopulated else {
-                if pin == .pinned {
-                    engine.list(folder) { [self] _ in workers.submit { [self] in spreadPin(pin, below: folder) } }
-                }
-                return []
-            }
-            for child in children { try setPin(pin, of: child.node) }
-            return children.map(\.node)
-        }
-    }
-
-    /// Folders that are not known yet are listed first.
-    private func fetchFiles(below folder: NodeID) {
-        forEachFolder(from: folder, "a folder was not fetched") { folder throws(Failure) in
-            let (isPopulated, children) = try contents(of: folder)
-            guard isPopulated else {
-                engine.list(folder) { [self] result in
-                    guard case .success = result else { return }
-                    workers.submit { [self] in fetchFiles(below: folder) }
-                }
-                return []
-            }
-            engine.fetchInBackground(children.filter { $0.kind == .file && $0.content != .whole }.map(\.id))
-            return children.filter { $0.kind == .folder }.map(\.id)
-        }
-    }
-
-    /// `visit` returns what is to be visited below; what fails keeps no other from it. No recursion:
-    /// programs nest folders deeper than any stack.
-    private func forEachFolder(
-        from folder: NodeID, _ trouble: Logger.Message, _ visit: (NodeID) throws(Failure) -> [NodeID]
-    ) {
-        var waiting = [folder]
-        while let next = waiting.popLast() {
-            do throws(Failure) {
-                waiting += try visit(next)
-            } catch {
-                logger.warning(trouble, metadata: ["node": "\(next)", "reason": "\(error.message)"])
-            }
-        }
-    }
-
-    /// All that may go: what is open, pinned or not sent yet stays.
-    private func evictFiles(below folder: NodeID) {
-        forEachFolder(from: folder, "a folder was not evicted") { folder throws(Failure) in
-            let children = try contents(of: folder).children
-            for child in children where child.kind != .folder { _ = try engine.evict(child.id) }
-            return children.filter { $0.kind == .folder }.map(\.id)
-        }
-    }
-
-    private func contents(of folder: NodeID) throws(Failure) -> (isPopulated: Bool, children: [Node]) {
-        try index.read { transaction throws(Failure) in
-            var children: [Node] = []
-            for entry in try transaction.children(of: folder) {
-                if let node = try transaction.node(entry.node) { children.append(node) }
-            }
-            return (try transaction.node(folder)?.isPopulated == true, children)
         }
     }
 

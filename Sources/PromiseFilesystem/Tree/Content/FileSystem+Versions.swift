@@ -53,7 +53,8 @@ extension FileSystem {
                 throw Failure(.busy, "the content of the version is not here")
             }
             guard try !isAwaitedByOtherName(document, node, transaction) else {
-                throw Failure(.busy, "the document has another name that was not sent yet: try again after 'promisefs sync --wait'")
+                let what = "the document has another name that was not sent yet"
+                throw Failure(.busy, "\(what): try again after 'promisefs sync --wait'")
             }
             let removed = try putUnder(document, node, source, sourceNode, transaction)
             try transaction.keepWrites(to: removed, under: document, of: identifier)

@@ -344,8 +344,8 @@ enum Telling {
             return nil
         }
         let quiet = Duration.nanoseconds(turn.now.time.nanoseconds(since: status.modificationTime))
-        // A time that is still to come was given to it, or the clock was set back: no write moved it.
-        let isToCome = quiet < .zero - .seconds(1)
-        return isToCome || quiet >= Telling.quietPeriod ? nil : Wait(delay: Telling.quietPeriod - quiet)
+        // No write gave it a time that is still to come.
+        if quiet >= Telling.quietPeriod || quiet < .seconds(-1) { return nil }
+        return Wait(delay: Telling.quietPeriod - quiet)
     }
 }
