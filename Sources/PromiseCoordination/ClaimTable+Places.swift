@@ -85,7 +85,7 @@ extension ClaimTable {
             for index in claim.intents.indices {
                 let isOther = claim.intents[index].node == node && !moving.contains(index)
                 if !isOther {
-                    if let moved = moved(claim.intents[index], node, name.folders) { claim.intents[index] = moved }
+                    if let moved = claim.intents[index].moved(node, to: name.folders) { claim.intents[index] = moved }
                 } else if vacated != nil, claim.intents[index].place == vacated, !claim.intents[index].access.isReplacing {
                     claim.intents[index].place = nil
                 }
@@ -151,8 +151,10 @@ extension ClaimTable {
             conflicts[id] = found
             claims[id]?.blockers.formIntersection(found)
         }
+        var refused: [ClaimID] = []
         for id in ids {
             guard case .waiting? = claims[id]?.phase else { continue }
+            let before = claims[id]?.blockers
             for other in (conflicts[id] ?? []).sorted() {
                 // Of two who wait the later one looks.
                 if case .waiting? = claims[other]?.phase, other > id { continue }
@@ -163,12 +165,22 @@ extension ClaimTable {
                     claims[id]?.blockers.insert(other)
                 }
             }
+            // A move has closed a circle that no claim did when it came.
+            if let claim = claims[id], claim.blockers != before, closesCircle(claim, []) { refused.append(id) }
+        }
+        for id in refused {
+            actions.append(.refused(id, .deadlock))
+            release(id, now: now)
         }
         for id in ids { goOn(id, now: now) }
     }
 
-    private func moved(_ intent: Intent, _ node: NodeID, _ folders: [NodeID]) -> Intent? {
-        var intent = intent
+}
+
+extension Intent {
+    /// When a name of `node` is in other folders now; nil: it is neither the item nor a folder above it.
+    fileprivate func moved(_ node: NodeID, to folders: [NodeID]) -> Intent? {
+        var intent = self
         if intent.node == node {
             intent.folders = folders
             // Its old place concerns only who is to put something else there.

@@ -90,6 +90,27 @@ private let write = Access.write([])
         #expect(table.takeActions() == [.granted(upgrade)])
     }
 
+    /// Nobody looked for circles but when a claim came, and four waited for ever.
+    @Test func aCircleThatAMoveClosesIsFound() {
+        var table = table
+        func item(_ node: UInt64, in folder: UInt64) -> Intent {
+            Intent(node: NodeID(node), folders: [NodeID(folder), .root], access: write)
+        }
+        let folder = Intent(node: NodeID(2), folders: [.root], access: write)
+        let (p, q) = (Purpose(rawValue: "p"), Purpose(rawValue: "q"))
+        let around = table.claim([folder], purpose: p, within: [])
+        let other = table.claim([item(10, in: 3)], purpose: q, within: [])
+        let third = table.claim([item(11, in: 4)])
+        let inner = table.claim([item(10, in: 3)], purpose: p, within: [around])
+        let waiting = table.claim([item(11, in: 4)], purpose: q, within: [other])
+        #expect(table.takeActions() == [.granted(around), .granted(other), .granted(third)])
+        table.moved(MovedName(NodeID(11), in: [NodeID(2), .root]))
+        table.release(third)
+        #expect(table.takeActions().contains(.refused(waiting, .deadlock)))
+        table.release(other)
+        #expect(table.takeActions() == [.granted(inner)])
+    }
+
     /// One that waits for the other's follower is refused only when that one ends after it.
     @Test func twoAccessesOfOnePurposeThatAreNotNestedAreNoCircle() {
         var table = table

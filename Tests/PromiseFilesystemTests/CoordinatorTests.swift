@@ -22,6 +22,22 @@ import Testing
         #expect(coordinator.current(NodeID(9), after: 100) == NodeID(9), "only the latest are kept")
     }
 
+    /// Whoever was inside of a claim on /a renamed it onto /b, in the middle of somebody else's claim on that.
+    @Test func whoIsInsideOfOneClaimIsNotInsideOfAnother() throws {
+        for mode in [CoordinationMode.wait, .refuse] {
+            let coordinator = Coordinator(clock: SystemClock(), mode: mode)
+            func intent(_ node: UInt64) -> Intent {
+                Intent(node: NodeID(node), folders: [.root], access: .write([]))
+            }
+            for (node, process) in [(7, 70), (8, 80)] as [(UInt64, Int32)] {
+                _ = try coordinator.claim([intent(node)], purpose: nil, process: process, timeout: nil) { _, _ in }
+            }
+            #expect(!coordinator.isInTheWay(of: [intent(7)], isInside: { $0 == 70 }))
+            #expect(coordinator.isInTheWay(of: [intent(7), intent(8)], isInside: { $0 == 70 }))
+            #expect(!coordinator.isInTheWay(of: [intent(7), intent(8)], isInside: { $0 == 70 || $0 == 80 }))
+        }
+    }
+
     /// Between asking what the item has become and telling of it, it became another node once more, and nobody was told.
     @Test func whoShowsAnItemIsToldWhateverItHasBecomeAtThatMoment() throws {
         let coordinator = Coordinator(clock: SystemClock(), mode: .wait)

@@ -235,16 +235,23 @@ package final class Coordinator: Sendable {
 
     /// Whether an access has to wait or to ask somebody. `isInside` says whether the caller belongs to a claim's process.
     package func isInTheWay(of intents: [Intent], isInside: (Int32) -> Bool) -> Bool {
-        let (hasConflicts, writers, hasPresenters) = state.withLock { state in
+        let (hasConflicts, writers, held, hasPresenters) = state.withLock { state in
             var conflicts = state.table.conflicts(of: intents)
             // The daemon's are over in a moment, which is a reason to wait and none to refuse.
             if mode == .refuse { conflicts.subtract(state.own) }
             // A claim for no process in particular is held against everybody, and one to read lets nobody write.
             let writers = conflicts.filter { state.table.isGranted($0, toWrite: intents) }.compactMap { state.processes[$0] }
-            return (!conflicts.isEmpty, writers, state.table.presenterCount > 0)
+            // Who is to write each of those that somebody has: nobody, of one to read.
+            let held: [[Int32]] = intents.compactMap { intent in
+                var inside = state.table.conflicts(of: [intent]).filter(state.table.isGranted)
+                if mode == .refuse { inside.subtract(state.own) }
+                guard !inside.isEmpty else { return nil }
+                return inside.filter { state.table.isGranted($0, toWrite: [intent]) }.compactMap { state.processes[$0] }
+            }
+            return (!conflicts.isEmpty, writers, held, state.table.presenterCount > 0)
         }
-        // Who is inside of one claim has waited for the others already.
-        if hasConflicts { return !writers.contains(where: isInside) }
+        // Who is inside of one claim has waited for those that wait already, and has no part in what another one has.
+        if hasConflicts { return !writers.contains(where: isInside) || held.contains { !$0.contains(where: isInside) } }
         // Presenters are asked, which takes its time, and are no reason to refuse anything.
         return hasPresenters && mode == .wait
     }
