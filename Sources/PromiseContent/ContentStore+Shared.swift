@@ -24,7 +24,8 @@ extension ContentStore {
         }
     }
 
-    /// Returns when the name that `share` made is on the disk: fsync(2) of the file and of its folder.
+    /// Returns when the name that `share` made is on the disk: fsync(2) of the file and of its
+    /// folder.
     package func settleShared(_ node: NodeID, _ generation: Generation) throws(Failure) {
         let file = try open(node, generation, writable: false)
         do throws(SystemError) {

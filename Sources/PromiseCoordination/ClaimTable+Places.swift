@@ -85,7 +85,8 @@ extension ClaimTable {
             for index in claim.intents.indices {
                 let isOther = claim.intents[index].node == node && !moving.contains(index)
                 if !isOther {
-                    if let moved = claim.intents[index].moved(node, to: name.folders) { claim.intents[index] = moved }
+                    let intent = claim.intents[index]
+                    claim.intents[index] = intent.moved(node, to: name.folders) ?? intent
                 } else if vacated != nil, claim.intents[index].place == vacated, !claim.intents[index].access.isReplacing {
                     claim.intents[index].place = nil
                 }
@@ -166,7 +167,8 @@ extension ClaimTable {
                 }
             }
             // A move has closed a circle that no claim did when it came.
-            if let claim = claims[id], claim.blockers != before, closesCircle(claim, []) { refused.append(id) }
+            guard let claim = claims[id], claim.blockers != before else { continue }
+            if closesCircle(claim, []) { refused.append(id) }
         }
         for id in refused {
             actions.append(.refused(id, .deadlock))
@@ -178,7 +180,7 @@ extension ClaimTable {
 }
 
 extension Intent {
-    /// When a name of `node` is in other folders now; nil: it is neither the item nor a folder above it.
+    /// When a name of `node` is in other folders now; nil: that is neither the item nor above it.
     fileprivate func moved(_ node: NodeID, to folders: [NodeID]) -> Intent? {
         var intent = self
         if intent.node == node {

@@ -32,7 +32,8 @@ struct FolderLock: Sendable {
         while try !take(file.number) {
             guard root.clock.uptime() - start < FolderLock.patience else {
                 throw ProviderError(
-                    .retry, "another daemon has had the lock '\(lockPath)' for \(FolderLock.patience)")
+                    .retry,
+                    "another daemon has had the lock '\(lockPath)' for \(FolderLock.patience)")
             }
             usleep(pause)
             pause = min(pause * 2, FolderLock.longestPauseMicroseconds)

@@ -7,7 +7,8 @@ package enum PendingPages {
         after last: Int64, limit: Int, _ transaction: borrowing Transaction
     ) throws(Failure) -> [(row: Int64, pending: Pending)] {
         try transaction.connection.all(
-            "SELECT * FROM pending WHERE id > ?1 ORDER BY id LIMIT ?2", .integer(last), .count(limit)
+            "SELECT * FROM pending WHERE id > ?1 ORDER BY id LIMIT ?2",
+            .integer(last), .count(limit)
         ) { ($0.integer(0), Pending($0)) }
     }
 

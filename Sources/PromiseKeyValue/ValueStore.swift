@@ -83,8 +83,8 @@ package struct ValueStore: Hashable, Sendable {
         isSent = false
     }
 
-    /// The domain goes on at another storage, which has nothing of it or what was brought there: what
-    /// is here is merged with that, as if no provider had been known.
+    /// The domain goes on at another storage, which has nothing of it or what was brought there:
+    /// what is here is merged with that, as if no provider had been known.
     package mutating func beginAnew() { (account, isSent) = (nil, false) }
 
     /// The provider has `sent`; what was written meanwhile it has not.

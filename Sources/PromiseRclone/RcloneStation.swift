@@ -59,8 +59,8 @@ final class RcloneStation: Sendable {
     func hear(_ line: [UInt8]) {
         let text = String(decoding: line, as: UTF8.self)
         state.withLock { state in
-            // Only the first that it says of itself: errors have the remote's words in them, who would have the
-            // password and what is written sent to a place of its own.
+            // Only the first that it says of itself: errors have the remote's words in them, who would
+            // have the password and what is written sent to a place of its own.
             if RcloneWords.isNotice(text), let address = RcloneWords.address(in: text) {
                 if text.contains("remote control") { state.control = state.control ?? address }
                 if text.contains("WebDav Server started") { state.files = state.files ?? address }

@@ -149,8 +149,12 @@ struct ControlRoutes: Sendable {
     private func pending(_ request: Request) async throws -> Response {
         let node = try await optionalNode(queryValue("path", of: request))
         let isExcluded = queryValue("excluded", of: request) == "true"
-        guard isExcluded else { return jsonResponse(PendingDocument(try await pendingWork(below: node))) }
-        let work = try await blocking.run { [service] () throws(Failure) in try service.excluded(below: node) }
+        guard isExcluded else {
+            return jsonResponse(PendingDocument(try await pendingWork(below: node)))
+        }
+        let work = try await blocking.run { [service] () throws(Failure) in
+            try service.excluded(below: node)
+        }
         return jsonResponse(PendingDocument(items: work.map { PendingItemDocument($0) }))
     }
 

@@ -270,7 +270,8 @@ final class OpenTable: Sendable {
         }
     }
 
-    /// What `endWriting` was told could not be stored. When the file was first written to is not known any more.
+    /// What `endWriting` was told could not be stored. When the file was first written to is not
+    /// known any more.
     func resumeWriting(_ node: NodeID, _ file: SharedDescriptor) {
         state.withLock { state in
             if state.nodes[node, default: OpenNode()].writeFile == nil {

@@ -246,12 +246,17 @@ package final class Coordinator: Sendable {
                 var inside = state.table.conflicts(of: [intent]).filter(state.table.isGranted)
                 if mode == .refuse { inside.subtract(state.own) }
                 guard !inside.isEmpty else { return nil }
-                return inside.filter { state.table.isGranted($0, toWrite: [intent]) }.compactMap { state.processes[$0] }
+                inside = inside.filter { state.table.isGranted($0, toWrite: [intent]) }
+                return inside.compactMap { state.processes[$0] }
             }
             return (!conflicts.isEmpty, writers, held, state.table.presenterCount > 0)
         }
-        // Who is inside of one claim has waited for those that wait already, and has no part in what another one has.
-        if hasConflicts { return !writers.contains(where: isInside) || held.contains { !$0.contains(where: isInside) } }
+        // Who is inside of one claim has waited for those that wait already, and has no part in what
+        // another one has.
+        if hasConflicts {
+            return !writers.contains(where: isInside)
+                || held.contains { !$0.contains(where: isInside) }
+        }
         // Presenters are asked, which takes its time, and are no reason to refuse anything.
         return hasPresenters && mode == .wait
     }

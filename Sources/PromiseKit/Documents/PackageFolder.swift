@@ -90,7 +90,7 @@ struct PackageFolder: Sendable {
         try lastLook()
         try exchange(draft, isNew: isNew, old)
         guard let stamp = stamp() else { throw problem("cannot be looked at") }
-        // What has come into the package since is none of what was saved: it is met at the next look.
+        // What has come into the package since was not saved: it is met at the next look.
         return DocumentStamp(files: stamp.files.filter { package.files[$0.key] != nil })
     }
 

@@ -202,9 +202,9 @@ package final class SyncEngine: Sendable {
             mailbox.post(.started(isConnected: isConnected, patience: nil))
         }
         thread.withLock { thread in
-            thread = OwnedThread(name: "sync-engine", stackByteCount: SyncEngine.stackByteCount) { [self] in
-                run(observer)
-            }
+            thread = OwnedThread(
+                name: "sync-engine", stackByteCount: SyncEngine.stackByteCount
+            ) { [self] in run(observer) }
         }
     }
 

@@ -305,8 +305,10 @@ package final class Hydrator: Sendable {
             if attempts >= Hydrator.silentAttemptsMax { note(problem, of: job.node) }
             if await !makesRoom(for: range, of: job, after: problem, attempts: attempts) {
                 if problem.code == .localDiskFull, await streaming.goesOn(without: range, of: job) { return }
-                let isWanted = job.isWanted && (job.isAwaited || attempts < Hydrator.unawaitedAttemptsMax)
-                guard let delay = pause(after: problem, of: job, attempts: attempts), isWanted else {
+                let isPatient = job.isAwaited || attempts < Hydrator.unawaitedAttemptsMax
+                guard let delay = pause(after: problem, of: job, attempts: attempts), isPatient,
+                    job.isWanted
+                else {
                     job.fetchEnded(range)
                     fail(job, problem)
                     return

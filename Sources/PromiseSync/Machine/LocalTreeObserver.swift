@@ -30,8 +30,8 @@ package protocol LocalTreeObserver: Sendable {
     /// The same of one node, within a transaction: before its content is replaced or its name goes.
     func noteOpenWrites(of node: NodeID, _ transaction: borrowing Transaction) throws(Failure)
 
-    /// The content file of a node that is written to is given the node's time, within the transaction
-    /// that changed it, after `noteOpenWrites`: another time would look like a write.
+    /// The content file of a node that is written to is given the node's time, within the
+    /// transaction that changed it, after `noteOpenWrites`: another time would look like a write.
     func giveTime(toOpen node: Node) throws(Failure)
 
     /// Whether a change of the provider may be followed now. False while somebody reads or writes

@@ -73,7 +73,9 @@ extension Machine {
             let soonest = max(quiet, .milliseconds(memory.operations.running.isEmpty ? 5 : 50))
             candidates.append(max(.nanoseconds(due.rawValue - now.time.rawValue), soonest))
         }
-        if memory.listings.liveCount(at: now.uptime) < listingsMax, let due = memory.listings.due.nextDue() {
+        if memory.listings.liveCount(at: now.uptime) < listingsMax,
+            let due = memory.listings.due.nextDue()
+        {
             candidates.append(max(due - now.uptime, .milliseconds(1)))
         }
         if let due = memory.listings.made.due(isBusy: !memory.operations.running.isEmpty) {

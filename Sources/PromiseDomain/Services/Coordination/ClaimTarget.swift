@@ -25,8 +25,12 @@ struct ClaimTarget {
         let entries = try transaction.entries(of: node)
         let entry = entries.first { asked == TreePlace($0.name, in: $0.parent) } ?? entries.first
         // Of the name that was asked for: the others are in other folders.
-        let above = try entry.flatMap { entry throws(Failure) in try transaction.foldersAbove(entry) }
-        guard let folders = node == .root ? [] : above else { throw Failure(.stale, "the item is gone") }
+        let above = try entry.flatMap { entry throws(Failure) in
+            try transaction.foldersAbove(entry)
+        }
+        guard let folders = node == .root ? [] : above else {
+            throw Failure(.stale, "the item is gone")
+        }
         name = entries.count > 1 ? entry?.id : nil
         let others = entries.filter { $0.id != entry?.id }
         otherNames = try ClaimTarget.intents(others, access, transaction)

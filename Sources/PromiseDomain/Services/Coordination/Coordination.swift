@@ -43,7 +43,9 @@ package struct Coordination: Sendable {
         }
         let claim = try await claim(intents + others, request, from: position)
         do throws(Failure) {
-            if !request.isPreparation { try await waitForWriters(of: claim, request.items.map(\.access)) }
+            if !request.isPreparation {
+                try await waitForWriters(of: claim, request.items.map(\.access))
+            }
         } catch {
             release(claim)
             throw error

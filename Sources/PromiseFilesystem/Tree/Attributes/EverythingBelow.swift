@@ -4,15 +4,16 @@ import PromiseIndex
 import PromiseSync
 import PromiseSystem
 
-/// What is done to a folder with everything below it, at once and without anybody waiting for it. No
-/// recursion: programs nest folders deeper than any stack. Blocking.
+/// What is done to a folder with everything below it, at once and without anybody waiting for it.
+/// No recursion: programs nest folders deeper than any stack. Blocking.
 struct EverythingBelow: Sendable {
     let tree: FileSystem
 
     /// What is not known yet is listed first when it is to be kept here.
     func setPin(_ pin: Pin, below folder: NodeID) {
         forEachFolder(from: folder, "a pin could not be set") { folder throws(Failure) in
-            let (node, children): (Node?, [Entry]) = try tree.index.read { transaction throws(Failure) in
+            let (node, children): (Node?, [Entry]) = try tree.index.read {
+                transaction throws(Failure) in
                 (try transaction.node(folder), try transaction.children(of: folder))
             }
             guard let node, node.kind == .folder else { return [] }
@@ -50,7 +51,9 @@ struct EverythingBelow: Sendable {
     func evict(below folder: NodeID) {
         forEachFolder(from: folder, "a folder was not evicted") { folder throws(Failure) in
             let children = try contents(of: folder).children
-            for child in children where child.kind != .folder { _ = try tree.engine.evict(child.id) }
+            for child in children where child.kind != .folder {
+                _ = try tree.engine.evict(child.id)
+            }
             return children.filter { $0.kind == .folder }.map(\.id)
         }
     }

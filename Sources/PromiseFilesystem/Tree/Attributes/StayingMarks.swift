@@ -136,11 +136,17 @@ extension Exclusion {
                 guard let node = try transaction.node(child.node) else { continue }
                 var stays = isExcluded
                 if child.identifier == nil {
-                    if try coversByName(child.name, node.kind, in: folder, transaction) { stays = true }
+                    if try coversByName(child.name, node.kind, in: folder, transaction) {
+                        stays = true
+                    }
                     if try marks.isMarked(node.id, transaction) { stays = true }
                     child.isExcluded = stays
                     try transaction.update(child)
-                    if stays { try transaction.deletePending(.entry(child.id)) } else { try tell(child) }
+                    if stays {
+                        try transaction.deletePending(.entry(child.id))
+                    } else {
+                        try tell(child)
+                    }
                 }
                 if node.kind == .folder { waiting.append((node.id, stays)) }
             }

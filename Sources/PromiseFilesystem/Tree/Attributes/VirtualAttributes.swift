@@ -71,10 +71,14 @@ extension FileSystem {
             try setPin(pin, of: id)
             workers.submit { [self] in EverythingBelow(tree: self).setPin(pin, below: id) }
         case .state where text == ItemState.current.rawValue:
-            if try known(id)?.kind == .folder { return workers.submit { [self] in EverythingBelow(tree: self).fetch(below: id) } }
+            if try known(id)?.kind == .folder {
+                return workers.submit { [self] in EverythingBelow(tree: self).fetch(below: id) }
+            }
             engine.hydrator.hydrateInBackground(id)
         case .state where text == ItemState.placeholder.rawValue:
-            if try known(id)?.kind == .folder { return workers.submit { [self] in EverythingBelow(tree: self).evict(below: id) } }
+            if try known(id)?.kind == .folder {
+                return workers.submit { [self] in EverythingBelow(tree: self).evict(below: id) }
+            }
             if case .kept(let reason) = try engine.evict(id) { throw Failure(.busy, "the content stays: \(reason.sentence)") }
         case .state: throw Failure(.invalid, "a state is set to placeholder or current")
         default: throw Failure(.notPermitted, "\(attribute.rawValue) cannot be set")

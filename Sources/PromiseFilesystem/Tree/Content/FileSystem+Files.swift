@@ -136,7 +136,9 @@ extension FileSystem {
         guard let node else { throw Failure(.stale, "the file is gone") }
         let isWhole = node.content == .whole
         let file = if let opened { opened } else { try fileToServe(node) }
-        if request.isWritable, !isWhole, opens.writeFile(of: id) == nil { try align(file, with: node) }
+        if request.isWritable, !isWhole, opens.writeFile(of: id) == nil {
+            try align(file, with: node)
+        }
         // The kernel clears no set-ID bits on passthrough writes, so such files are written through the daemon.
         let lendsPrivilege = request.isWritable && node.mode & 0o6000 != 0
         let granted = opens.grant(

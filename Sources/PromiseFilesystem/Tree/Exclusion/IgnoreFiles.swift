@@ -24,7 +24,7 @@ final class IgnoreFiles: Sendable {
         _ name: FileName, isFolder: Bool, in parent: NodeID, own: IgnorePatterns, _ content: ContentStore,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool? {
-        // From the name upwards: put in front one by one, many folders would take the square of their number.
+        // From the name upwards: put in front one by one, they would take the square of their number.
         var (folder, names) = (parent, [name])
         while true {
             if let patterns = try patterns(in: folder, content, transaction),

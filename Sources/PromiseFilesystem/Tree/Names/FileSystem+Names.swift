@@ -315,8 +315,8 @@ extension FileSystem {
         }
     }
 
-    /// Whether another name of a file is never sent. As of a rename: content that is not here has no
-    /// other place than the provider, and would go with the name that is sent.
+    /// Whether another name of a file is never sent. As of a rename: content that is not here has
+    /// no other place than the provider, and would go with the name that is sent.
     private func staysHere(
         _ name: FileName, _ node: Node, in parent: NodeID, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
@@ -324,8 +324,8 @@ extension FileSystem {
         else { return false }
         guard node.kind == .file, node.content != .whole else { return true }
         guard try !exclusion.covers(parent, transaction) else {
-            throw Failure(
-                .crossDevice, "the content of '\(name)' is at the provider, and its folder stays on this machine")
+            let what = "the content of '\(name)' is at the provider"
+            throw Failure(.crossDevice, "\(what), and its folder stays on this machine")
         }
         return false
     }

@@ -156,15 +156,18 @@ extension FileSystem {
 
     /// A file that was made here just now is renamed over another: the usual way to save a document.
     private func isSafeSave(
-        _ renaming: Renaming, _ target: Entry, _ targetNode: Node, _ transaction: borrowing Transaction
+        _ renaming: Renaming, _ target: Entry, _ targetNode: Node,
+        _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         let kind = renaming.sourceNode.kind
         guard kind == targetNode.kind, kind != .folder, kind.isStorable else { return false }
-        guard !target.isExcluded, succession.isJustMade(renaming.source, renaming.sourceNode) else { return false }
+        guard !target.isExcluded, succession.isJustMade(renaming.source, renaming.sourceNode)
+        else { return false }
         return try !isAwaitedByOtherName(target, targetNode, transaction)
     }
 
-    /// Another name, of which the provider knows nothing yet, has its content from this name's item only.
+    /// Another name, of which the provider knows nothing yet, has its content from this name's item
+    /// only.
     func isAwaitedByOtherName(
         _ entry: Entry, _ node: Node, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {

@@ -53,15 +53,16 @@ package struct Restoring: Sendable {
         return true
     }
 
-    /// The index is on the disk sooner than a name that no fsync(2) waited for: after a power cut in
-    /// between, the content would have neither. A disk that fails keeps both.
+    /// The index is on the disk sooner than a name that no fsync(2) waited for: after a power cut
+    /// in between, the content would have neither. A disk that fails keeps both.
     private func removeOldName(of item: RemovedItem, of made: Node) {
         do throws(Failure) {
             try tree.content.settleShared(made.id, made.generation)
             tree.engine.remover.remove(item.node, item.generation)
         } catch {
             tree.logger.error(
-                "the content of a restored file is kept twice", metadata: ["reason": "\(error.message)"])
+                "the content of a restored file is kept twice",
+                metadata: ["reason": "\(error.message)"])
         }
     }
 

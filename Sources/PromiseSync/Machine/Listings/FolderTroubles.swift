@@ -37,7 +37,8 @@ package struct FolderTroubles: Sendable {
 
     /// Why a folder is not looked at in time for whoever waits for that; nil: it may be.
     func hopeless(_ folder: NodeID) -> Failure? {
-        guard let trouble = folders[folder], trouble.attempts >= FolderTroubles.patience else { return nil }
+        guard let trouble = folders[folder], trouble.attempts >= FolderTroubles.patience
+        else { return nil }
         return trouble.failure
     }
 

@@ -163,7 +163,8 @@ enum Answering {
     /// The provider has what was sent from another node of the name, which counted its edits for itself: it
     /// is not to be taken for what is here.
     private static func keepEdited(
-        _ operation: Operation, than edits: UInt64, _ turn: Turn, _ transaction: borrowing Transaction
+        _ operation: Operation, than edits: UInt64, _ turn: Turn,
+        _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let id = operation.node, var node = try transaction.node(id), node.edits == edits else { return }
         node.succeed(edits)

@@ -68,7 +68,8 @@ struct PendingCommand: AsyncParsableCommand {
         var news: [String] = []
         for (mount, inner) in try await scope(path) {
             do throws(PromiseError) {
-                let found = try await PromiseClient(mount: mount).pending(path: inner, excluded: excluded)
+                let found = try await PromiseClient(mount: mount).pending(
+                    path: inner, excluded: excluded)
                 let shown = Array(found.items.prefix(limit ?? .max))
                 var document = makeDocument(shown, of: found, mount)
                 if let moved = MovedDomain(try await PromiseClient(mount: mount).status()) {
