@@ -32,6 +32,20 @@ import Testing
             """)
     }
 
+    /// Nothing was told for as long as the listing of one folder did not come.
+    @Test func aFolderOfWhichNothingIsHeardIsPassedOver() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        machine.happen("it is back", .started(isConnected: true, patience: nil))
+        try fixture.make("link", .link)
+        machine.pass(.seconds(30))
+        let before = machine.take()
+        #expect(before.contains("list / again") && !before.contains("create link"), "\(before)")
+        for _ in 0..<4 { machine.pass(.seconds(10)) }
+        let after = machine.take()
+        #expect(after.contains("create link"), "\(after)")
+    }
+
     @Test func aRefusedMoveIsSentAgainAfterALook() throws {
         let fixture = try start(with: [MachineFixture.item("a", .link)])
         let machine = fixture.machine
