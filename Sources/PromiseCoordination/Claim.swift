@@ -103,6 +103,8 @@ package struct Intent: Hashable, Sendable {
     package var place: NodeID?
     /// Other names of the item, which stay when this one goes.
     package var stayingNames: Set<EntryID>
+    /// The claim was about the place, at which nothing was when it was made.
+    var wasVacant = false
 
     package init(
         node: NodeID, folders: [NodeID], access: Access, place: NodeID? = nil, stayingNames: Set<EntryID> = []

@@ -86,7 +86,10 @@ extension ClaimTable {
                 let isOther = claim.intents[index].node == node && !moving.contains(index)
                 if !isOther {
                     let intent = claim.intents[index]
-                    claim.intents[index] = intent.moved(node, to: name.folders) ?? intent
+                    guard let moved = intent.moved(node, to: name.folders) else { continue }
+                    let held = intent.held(as: moved, leaving: vacated, isInside: isGranted(id))
+                    claim.intents[index] = held[0]
+                    claim.intents += held.dropFirst()
                 } else if vacated != nil, claim.intents[index].place == vacated, !claim.intents[index].access.isReplacing {
                     claim.intents[index].place = nil
                 }
@@ -128,7 +131,7 @@ extension ClaimTable {
             leave(id, claim)
             for index in claim.intents.indices where claim.intents[index].node == place {
                 (claim.intents[index].node, claim.intents[index].folders) = (node, folders)
-                claim.intents[index].place = place
+                (claim.intents[index].place, claim.intents[index].wasVacant) = (place, true)
                 isOther = true
             }
             enter(id, claim)
@@ -180,6 +183,23 @@ extension ClaimTable {
 }
 
 extension Intent {
+    /// What a claim on an item holds when that was `moved`: who waits for a place at which nothing
+    /// was has that still, and who is to put something else there has both. `vacated`: the place
+    /// that it left; nil: that is not known.
+    fileprivate func held(
+        as moved: Intent, leaving vacated: NodeID?, isInside: Bool
+    ) -> [Intent] {
+        guard node == moved.node, let place, place != node,
+            vacated.map({ $0 == place }) ?? (folders != moved.folders)
+        else { return [moved] }
+        let vacancy = Intent(node: place, folders: folders, access: access, place: place)
+        if wasVacant, !isInside || access.isReplacing { return [vacancy] }
+        guard access.isReplacing else { return [moved] }
+        var item = moved
+        item.place = nil
+        return [item, vacancy]
+    }
+
     /// When a name of `node` is in other folders now; nil: that is neither the item nor above it.
     fileprivate func moved(_ node: NodeID, to folders: [NodeID]) -> Intent? {
         var intent = self

@@ -61,6 +61,37 @@ import Testing
         #expect(table.takeActions() == [.granted(there)])
     }
 
+    /// It was granted the place and held what had been made there for a moment: a third one was let
+    /// in beside it.
+    @Test func whoWaitsForAPlaceHasItWhenWhatWasMadeThereHasGone() {
+        var table = table
+        let maker = table.claim([nothing("new")])
+        let waiting = table.claim([nothing("new")])
+        table.arrived(NodeID(9), at: vacancy("new"), in: [NodeID(2), .root])
+        let place = OldPlace(parent: NodeID(2), name: FileName("new")!)
+        table.moved(MovedName(NodeID(9), in: [NodeID(3), .root]), from: place)
+        table.release(maker)
+        #expect(table.takeActions() == [.granted(maker), .granted(waiting)])
+        #expect(table.nodes(of: waiting) == [vacancy("new")])
+        let third = table.claim([nothing("new")])
+        #expect(table.takeActions().isEmpty)
+        table.release(waiting)
+        #expect(table.takeActions() == [.granted(third)])
+    }
+
+    /// Who wrote the folder of the place was let in.
+    @Test func whoReplacesHasTheFolderOfThePlaceToo() {
+        var table = table
+        let replacing = table.claim([item(4, "a", .forReplacing)])
+        let place = OldPlace(parent: NodeID(2), name: FileName("a")!)
+        table.moved(MovedName(NodeID(4), in: [NodeID(3), .root]), from: place)
+        let folder = table.claim([Intent(node: NodeID(2), folders: [.root], access: .write([]))])
+        let there = table.claim([Intent(node: NodeID(4), folders: [NodeID(3), .root], access: .read([]))])
+        #expect(table.takeActions() == [.granted(replacing)])
+        table.release(replacing)
+        #expect(table.takeActions() == [.granted(folder), .granted(there)])
+    }
+
     @Test func whoReplacesHasThePlaceWhenTheItemHasMovedAway() {
         var table = table
         let replacing = table.claim([item(4, "a", .forReplacing)])

@@ -49,6 +49,8 @@ import Testing
         var folder: NodeID?
         var access: Access
         var place: NodeID?
+        /// Something arrived at the place since.
+        var wasVacant = false
 
         var description: String {
             "\(node)" + (folder.map { " in \($0)" } ?? "") + " \(access)" + (place.map { " at \($0)" } ?? "")
@@ -70,6 +72,28 @@ import Testing
                         own != nil && (own == other.node || own == other.place)
                     }
                     return isSame || folders(of: one).contains(other.node) || folders(of: other).contains(one.node)
+                }
+            }
+        }
+
+        /// An item has moved away; `old`: from another folder.
+        mutating func leave(_ node: NodeID, _ old: NodeID?) {
+            for claim in claims.indices {
+                let isInside = inside.contains(claims[claim].id)
+                for index in claims[claim].items.indices where claims[claim].items[index].node == node {
+                    let item = claims[claim].items[index]
+                    let replaces = item.access == .write(.forReplacing)
+                    guard let place = item.place, place != node, let old else {
+                        if !replaces { claims[claim].items[index].place = nil }
+                        continue
+                    }
+                    let vacancy = Wanted(node: place, folder: old, access: item.access, place: place)
+                    if item.wasVacant, !isInside || replaces {
+                        claims[claim].items[index] = vacancy
+                    } else {
+                        claims[claim].items[index].place = nil
+                        if replaces { claims[claim].items.append(vacancy) }
+                    }
                 }
             }
         }
@@ -156,10 +180,9 @@ import Testing
             guard reference.tree.isFree(name, in: folder), folder != node,
                 !reference.tree.chain(folder).contains(node)
             else { return }
+            let old = reference.tree.parents[node] ?? .root
             (reference.tree.parents[node], reference.tree.names[node]) = (folder, name)
-            reference.change { item in
-                if item.node == node, item.access != .write(.forReplacing) { item.place = nil }
-            }
+            reference.leave(node, old == folder ? nil : old)
             steps.append("\(node) moves to \(name) in \(folder)")
             table.moved(MovedName(node, in: reference.tree.chain(node)))
             // Whoever was let in by that is inside when something arrives.
@@ -177,7 +200,8 @@ import Testing
         private mutating func arrive(_ node: NodeID) {
             guard let place = reference.tree.place(of: node) else { return }
             reference.change { item in
-                if item.node == place { (item.node, item.folder, item.place) = (node, nil, place) }
+                guard item.node == place else { return }
+                (item.node, item.folder, item.place, item.wasVacant) = (node, nil, place, true)
             }
             steps.append("\(node) arrives at \(place)")
             table.arrived(node, at: place, in: reference.tree.chain(node))
