@@ -340,7 +340,7 @@ extension MountSuites {
         @Test(.timeLimit(.minutes(5))) func noTextIsLostOrInAnotherDocumentWhateverHappens() async throws {
             let result = try await runShell(
                 """
-                python3 "$R/scripts/workloads/document-editors.py" --executable "$P" --changes 60 --folder "$PWD"
+                python3 "$R/scripts/workloads/document-editors.py" --executable "$P" --changes 40 --folder "$PWD"
                 """, environment: ["R": Machine.repository, "P": Machine.executable], seconds: 280, scratch: Machine.folder)
             #expect(result.status == 0, "\(result.output)\(result.error)")
         }

@@ -85,12 +85,12 @@ extension MountSuites {
 
         /// Events came twice, in another order or not at all, and the journal did not tell the tree.
         @Test(.timeLimit(.minutes(4))) func liveQueriesAndTheJournalFollowEverythingThroughKills() async throws {
-            try await run("live-queries.py", "--changes 2500 --queries 30 --kills 3")
+            try await run("live-queries.py", "--changes 1500 --queries 30 --kills 3")
         }
 
         /// The index left out names, and the evaluator folded a pattern before it knew what was escaped.
         @Test(.timeLimit(.minutes(4))) func predicatesFindWhatAnotherEvaluatorFinds() async throws {
-            try await run("predicates.py", "--predicates 1500")
+            try await run("predicates.py", "--predicates 700")
         }
 
         /// A claim with two items asked a presenter of both for what the second one wanted only.

@@ -177,7 +177,7 @@ extension MountSuites {
             let seed = Machine.seed ?? Int.random(in: 0..<1_000_000_000)
             let result = try await runShell(
                 """
-                python3 '\(Machine.workloads)/watched-changes.py' --executable '\(Machine.executable)' --rounds 12 \
+                python3 '\(Machine.workloads)/watched-changes.py' --executable '\(Machine.executable)' --rounds 6 \
                     --seed \(seed) --folder '\(Machine.folder)' \(arguments.joined(separator: " "))
                 """, seconds: 600)
             if result.status != 0 {
