@@ -85,9 +85,7 @@ extension ClaimTable {
             for index in claim.intents.indices {
                 let isOther = claim.intents[index].node == node && !moving.contains(index)
                 if !isOther {
-                    let intent = claim.intents[index]
-                    guard let moved = intent.moved(node, to: name.folders) else { continue }
-                    let held = intent.held(as: moved, leaving: vacated, isInside: isGranted(id))
+                    let held = claim.intents[index].moved(name, vacated, isInside: isGranted(id))
                     claim.intents[index] = held[0]
                     claim.intents += held.dropFirst()
                 } else if vacated != nil, claim.intents[index].place == vacated, !claim.intents[index].access.isReplacing {
@@ -183,13 +181,12 @@ extension ClaimTable {
 }
 
 extension Intent {
-    /// What a claim on an item holds when that was `moved`: who waits for a place at which nothing
-    /// was has that still, and who is to put something else there has both. `vacated`: the place
-    /// that it left; nil: that is not known.
-    fileprivate func held(
-        as moved: Intent, leaving vacated: NodeID?, isInside: Bool
-    ) -> [Intent] {
-        guard node == moved.node, let place, place != node,
+    /// What a claim holds when an item, or a folder above it, was moved: who waits for a place at
+    /// which nothing was has that still, and who is to put something else there has both. `vacated`:
+    /// the place that it left; nil: that is not known.
+    fileprivate func moved(_ name: MovedName, _ vacated: NodeID?, isInside: Bool) -> [Intent] {
+        guard let moved = moved(name.node, to: name.folders) else { return [self] }
+        guard name.node == node, let place, place != node,
             vacated.map({ $0 == place }) ?? (folders != moved.folders)
         else { return [moved] }
         let vacancy = Intent(node: place, folders: folders, access: access, place: place)
@@ -201,7 +198,7 @@ extension Intent {
     }
 
     /// When a name of `node` is in other folders now; nil: that is neither the item nor above it.
-    fileprivate func moved(_ node: NodeID, to folders: [NodeID]) -> Intent? {
+    private func moved(_ node: NodeID, to folders: [NodeID]) -> Intent? {
         var intent = self
         if intent.node == node {
             intent.folders = folders

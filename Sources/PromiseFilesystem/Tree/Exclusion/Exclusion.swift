@@ -26,6 +26,21 @@ struct Exclusion {
         return try transaction.entries(of: folder).first?.isExcluded ?? false
     }
 
+    /// Whether another name of a file is never sent. As of a rename: content that is not here has
+    /// no other place than the provider, and would go with the name that is sent.
+    func covers(
+        secondName name: FileName, of node: Node, in parent: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard try covers(name, node.kind, in: parent, of: node.id, transaction)
+        else { return false }
+        guard node.kind == .file, node.content != .whole else { return true }
+        guard try !covers(parent, transaction) else {
+            let what = "the content of '\(name)' is at the provider"
+            throw Failure(.crossDevice, "\(what), and its folder stays on this machine")
+        }
+        return false
+    }
+
     /// What the folder says is not looked at.
     func coversByName(
         _ name: FileName, _ kind: NodeKind, in parent: NodeID, _ transaction: borrowing Transaction

@@ -290,7 +290,7 @@ extension FileSystem {
                 try trash.forget(node, transaction)
                 if node.linkCount >= 65_000 { throw Failure(.tooManyLinks, "the file has 65,000 names already") }
                 if try transaction.entry(in: parent, named: name) != nil { throw Failure(.exists, "the name is taken") }
-                let isExcluded = try staysHere(name, node, in: parent, transaction)
+                let isExcluded = try exclusion.covers(secondName: name, of: node, in: parent, transaction)
                 let isFirst = node.linkCount == 0 && !isExcluded
                 let adopted = isFirst ? try succession.adoptable(name, node.kind, in: parent, transaction) : nil
                 if let adopted {
@@ -313,21 +313,6 @@ extension FileSystem {
             engine.notePending()
             return linked
         }
-    }
-
-    /// Whether another name of a file is never sent. As of a rename: content that is not here has
-    /// no other place than the provider, and would go with the name that is sent.
-    private func staysHere(
-        _ name: FileName, _ node: Node, in parent: NodeID, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Bool {
-        guard try exclusion.covers(name, node.kind, in: parent, of: node.id, transaction)
-        else { return false }
-        guard node.kind == .file, node.content != .whole else { return true }
-        guard try !exclusion.covers(parent, transaction) else {
-            let what = "the content of '\(name)' is at the provider"
-            throw Failure(.crossDevice, "\(what), and its folder stays on this machine")
-        }
-        return false
     }
 
     package func linkTarget(of id: NodeID) throws(Failure) -> [UInt8] {

@@ -340,12 +340,11 @@ enum Telling {
         let operations = turn.memory.operations
         guard node.isOpenForWriting, !operations.isDraining, !operations.hurried.contains(node.id)
         else { return nil }
-        guard let status = try turn.world.content.status(node.id, node.generation) else {
-            return nil
-        }
+        guard let status = try turn.world.content.status(node.id, node.generation)
+        else { return nil }
         let quiet = Duration.nanoseconds(turn.now.time.nanoseconds(since: status.modificationTime))
         // No write gave it a time that is still to come.
-        if quiet >= Telling.quietPeriod || quiet < .seconds(-1) { return nil }
-        return Wait(delay: Telling.quietPeriod - quiet)
+        let isQuiet = quiet >= Telling.quietPeriod || quiet < .seconds(-1)
+        return isQuiet ? nil : Wait(delay: Telling.quietPeriod - quiet)
     }
 }
