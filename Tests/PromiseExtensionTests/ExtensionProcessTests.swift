@@ -114,7 +114,7 @@ struct ExtensionProcessTests {
     }
 
     /// The kernel killed the program with its daemon, and not what it had started.
-    @Test(.timeLimit(.minutes(2))) func whatAKilledDaemonLeftIsEndedBeforeTheNextStart() async throws {
+    @Test(.timeLimit(.minutes(5))) func whatAKilledDaemonLeftIsEndedBeforeTheNextStart() async throws {
         var left: pid_t = 0
         let leave = { (folder: TemporaryFolder) in
             let null = try Descriptor.open(Array("/dev/null".utf8), flags: O_RDWR, label: "test.null")
