@@ -70,12 +70,12 @@ package struct S3Versions: Sendable {
         for row in document.rows where row.name == "Version" {
             guard let key = key(row.values["Key"]), let identifier = row.values["VersionId"],
                 let tag = row.values["ETag"],
-                let size = row.values["Size"].flatMap({ ItemSize.read($0) })
+                let size = row.values["Size"].flatMap({ ItemSize.read($0) }),
+                let time = row.values["LastModified"].flatMap({ S3Listing.timestamp($0) })
             else { return nil }
             let version = EarlierVersion(
                 identifier: identifier, version: ContentVersion(EntityTag.opaque(tag)), size: size,
-                modificationTime: row.values["LastModified"].flatMap { S3Listing.timestamp($0) }
-                    ?? .zero)
+                modificationTime: time)
             result.versions.append(
                 Row(key: key, isLatest: row.values["IsLatest"] == "true", version: version))
         }

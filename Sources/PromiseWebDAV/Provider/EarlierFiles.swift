@@ -34,18 +34,23 @@ struct EarlierFiles: Sendable {
         return []
     }
 
-    /// Nil for the folder of versions itself, for the file as it is now, which newer servers list as well, and for what has no
-    /// size: how much of it is to come nobody knows.
+    /// Nil for the folder of versions itself, for the file as it is now, which newer servers list as
+    /// well, and for what has no size, as nobody knows how much of it is to come, or no time.
     private static func version(_ row: ResourceStatus, now: ResourceStatus) -> EarlierVersion? {
         let name = row.reference.split(separator: "/").last.map(String.init) ?? ""
         guard !row.isCollection, isName(name), let size = row.contentLength else { return nil }
-        let time = row.lastModified.flatMap { HTTPDate.timestamp($0) }
+        // Servers call a version by the second that it is of.
+        let second = Int(name).flatMap { $0 > 0 && $0 < 1 << 33 ? $0 : nil }
+        let time =
+            row.lastModified.flatMap { HTTPDate.timestamp($0) }
+            ?? second.map { Timestamp(seconds: $0, nanoseconds: 0) }
         let tag = row.entityTag.map { EntityTag.opaque($0) }
         if let tag, tag == now.entityTag.map({ EntityTag.opaque($0) }) { return nil }
         let nowTime = now.lastModified.flatMap { HTTPDate.timestamp($0) }
-        if let time, time == nowTime, size == now.contentLength { return nil }
+        guard let time, time != nowTime || size != now.contentLength else { return nil }
         return EarlierVersion(
-            identifier: name, version: ContentVersion(tag ?? name), size: size, modificationTime: time ?? .zero)
+            identifier: name, version: ContentVersion(tag ?? name), size: size,
+            modificationTime: time)
     }
 
     /// They are numbers; what has to be escaped, or leads elsewhere, is none of them.
