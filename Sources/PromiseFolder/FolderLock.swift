@@ -50,7 +50,8 @@ struct FolderLock: Sendable {
                 _ = try call("folder.lock.take") { flock(file, LOCK_EX | LOCK_NB) }
                 return true
             } catch {
-                if error.errno == EWOULDBLOCK { return false }
+                // By SMB it is EACCES, of a file that is open for writing.
+                if [EWOULDBLOCK, EACCES].contains(error.errno) { return false }
                 // A file system without locks: looking at what was replaced has to be enough.
                 guard [ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL].contains(error.errno) else {
                     throw error

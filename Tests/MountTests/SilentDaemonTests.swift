@@ -77,7 +77,8 @@ extension MountSuites {
                     silent fetch "$M/folder/slow" & all+=($!)
                     silent find "$M" TRUEPREDICATE --live & all+=($!)
                     silent changes "$M" --since 0 --follow & all+=($!)
-                    within 10 '[ -s "$T/find.out" ]'; sleep 2; kill -STOP \(daemon)
+                    within 10 '[ -s "$T/find.out" ]'; within 10 '"$P" pending "$M" | grep -q slow'
+                    sleep 1; kill -STOP \(daemon)
                     for one in "${all[@]}"; do wait $one; done
                     kill -CONT \(daemon); within 10 '"$P" pending "$M"'
                     """, seconds: 80)

@@ -170,6 +170,14 @@ struct AuthorizationTests {
             #expect(told(password, "Negotiate", isOpen: isOpen) == nil)
             #expect(told(password, basic, isOpen: isOpen)?.hasPrefix("Basic ") == true)
         }
+        // Over TLS, where a proxy does not say what it asks for, and where nobody asks.
+        #expect(told(password, "", isOpen: false)?.hasPrefix("Basic ") == true)
+        #expect(told(password, "", isOpen: true) == nil)
+        for isOpen in [false, true] {
+            var authorization = Authorization(password, isOpen: isOpen)
+            #expect(authorization.tellUnasked() != isOpen && !authorization.tellUnasked())
+            #expect((authorization.value(method: "GET", target: "/") == nil) == isOpen)
+        }
         let token = Credentials.token(Secret("t"))
         #expect(told(token, nil, isOpen: true) == nil)
         #expect(told(token, basic, isOpen: true) == nil)

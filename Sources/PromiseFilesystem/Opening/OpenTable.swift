@@ -274,9 +274,10 @@ final class OpenTable: Sendable {
     /// known any more.
     func resumeWriting(_ node: NodeID, _ file: SharedDescriptor) {
         state.withLock { state in
-            if state.nodes[node, default: OpenNode()].writeFile == nil {
-                state.nodes[node, default: OpenNode()].writeFile = file
-            }
+            guard state.nodes[node]?.writeFile == nil else { return }
+            state.nodes[node, default: OpenNode()].writeFile = file
+            // It tells size and times, and may be open for no more than that.
+            state.nodes[node]?.isFileReadOnly = true
         }
     }
 

@@ -261,6 +261,19 @@ package final class Coordinator: Sendable {
         return hasPresenters && mode == .wait
     }
 
+    /// What of it the caller has not got already: its own claim would not end before it has gone on.
+    func awaited(_ intents: [Intent], isInside: (Int32) -> Bool) -> [Intent] {
+        let writers: [[Int32]] = state.withLock { state in
+            intents.map { intent in
+                state.table.conflicts(of: [intent])
+                    .filter { state.table.isGranted($0, toWrite: [intent]) }
+                    .compactMap { state.processes[$0] }
+            }
+        }
+        let others = zip(intents, writers).filter { !$1.contains(where: isInside) }.map(\.0)
+        return others.isEmpty ? intents : others
+    }
+
     func letPass(_ request: UInt64) { passing.withLock { _ = $0.insert(request) } }
     func isPassing(_ request: UInt64) -> Bool { passing.withLock { $0.remove(request) != nil } }
 

@@ -41,6 +41,7 @@ extension FileSystem {
             reply(.failure(Failure(.busy, "somebody has a claim on it")))
             return .taken(nil)
         }
+        let awaited = coordinator.awaited(intents) { isDescendant(caller.process, of: $0) }
         let request = parking.enter(process: caller.process) { reply(.failure($0)) }
         let goOn: @Sendable (ClaimID?, Coordinator.ClaimOutcome) -> Void = { [self] claim, _ in
             workers.submit { [self] in
@@ -54,8 +55,9 @@ extension FileSystem {
             }
         }
         do throws(Failure) {
-            let claim = try coordinator.claim(intents, purpose: nil, timeout: patience(for: access), handler: goOn)
-            try? settlePlaces(of: intents)
+            let claim = try coordinator.claim(
+                awaited, purpose: nil, timeout: patience(for: access), handler: goOn)
+            try? settlePlaces(of: awaited)
             parking.onAbandon(request) { [coordinator] in coordinator.release(claim) }
         } catch {
             goOn(nil, .granted)

@@ -8,7 +8,14 @@ import Synchronization
 // What the engine's changes mean to programs on the mount.
 
 extension FileSystem: LocalTreeObserver {
-    package func giveTime(toOpen node: Node) throws(Failure) { try stampContent(of: node) }
+    package func giveTime(toOpen node: Node) throws(Failure) {
+        guard let file = opens.writeFile(of: node.id) else { return }
+        let found = try WrittenFile(
+            file, since: opens.writingSince(node.id), label: "filesystem.give")
+        // The new time would say that nothing was written since the open.
+        if found.isRecent { opens.doubtWriting(node.id) }
+        try stamp(file, node.modificationTime)
+    }
 
     package func isOpen(_ node: NodeID) -> Bool { opens.isOpen(node) }
 

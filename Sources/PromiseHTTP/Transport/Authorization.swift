@@ -62,6 +62,15 @@ package struct Authorization: Sendable {
             user: user, password: password, method: method, target: target, count: count, clientNonce: clientNonce)
     }
 
+    /// Over TLS, of a server that has answered a request without asking who it is from: it may show
+    /// strangers less, or nothing. True once: the request has another chance then.
+    package mutating func tellUnasked() -> Bool {
+        guard case .password? = credentials, !isOpen, !isAsked, challenge == nil, !hasAskedForDigest
+        else { return false }
+        isAsked = true
+        return true
+    }
+
     /// Takes what a 401 asks for. True when the same request has a chance now. `sent` is what it was sent with; `isFirst`: it was
     /// not sent again yet. `clientNonce`: 64 random bits or more, as text.
     package mutating func learn(_ headers: [String], sent: String?, isFirst: Bool, clientNonce: String) -> Bool {
@@ -87,6 +96,8 @@ extension Authorization {
     private func mayTellPlainly(_ credentials: Credentials, _ schemes: [String]) -> Bool {
         // Over TLS it is told already.
         guard case .password = credentials else { return schemes.contains("bearer") || !isOpen }
+        // A proxy in front of the server may not say what it asks for.
+        if schemes.isEmpty { return !isOpen && !hasAskedForDigest }
         return schemes.contains("basic") && !(isOpen && hasAskedForDigest)
     }
 }

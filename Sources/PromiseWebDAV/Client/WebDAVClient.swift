@@ -134,6 +134,7 @@ final class WebDAVClient: Sendable {
                 // The file may have been mended meanwhile.
                 hasReloaded = true
                 guard try reload(unlike: sent, response) else { return response }
+            case let code where sent == nil && tellsUnasked(method, code): continue
             case 301, 302, 307, 308:
                 guard let target = response.headers.first(name: "location") else { return response }
                 guard let next = WebDAVClient.sameServer(url, target) else { throw await elsewhere(target, from: asked) }
@@ -144,6 +145,14 @@ final class WebDAVClient: Sendable {
             }
         }
         throw ProviderError(.permanent, "\(location.origin) redirects in a circle: check the address")
+    }
+
+    /// The answer was a stranger's. What anybody may be told of a server says nothing of that.
+    private func tellsUnasked(_ method: HTTPMethod, _ code: UInt) -> Bool {
+        guard [.OPTIONS, .PROPFIND, .GET, .HEAD].contains(method), code < 500,
+            !(method == .OPTIONS && code < 300)
+        else { return false }
+        return authorization.withLock { $0.tellUnasked() }
     }
 
     private func value(_ method: HTTPMethod, _ url: String) -> String? {

@@ -74,7 +74,7 @@ extension FileSystem {
             if try known(id)?.kind == .folder {
                 return workers.submit { [self] in EverythingBelow(tree: self).fetch(below: id) }
             }
-            engine.hydrator.hydrateInBackground(id)
+            engine.fetchInBackground([id])
         case .state where text == ItemState.placeholder.rawValue:
             if try known(id)?.kind == .folder {
                 return workers.submit { [self] in EverythingBelow(tree: self).evict(below: id) }

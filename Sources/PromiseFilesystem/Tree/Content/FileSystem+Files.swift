@@ -122,7 +122,7 @@ extension FileSystem {
             node = try index.write { transaction throws(Failure) in
                 guard var node = try transaction.node(id) else { return nil }
                 // Before anybody can write: what changes its time from here on has written to it.
-                if !node.isOpenForWriting, node.content == .whole {
+                if !node.isOpenForWriting, node.content == .whole, opens.writeFile(of: id) == nil {
                     let file = try contentFile(of: node)
                     try align(file, with: node)
                     opened = file

@@ -22,7 +22,12 @@ struct WrittenFile {
     }
 
     /// A write within the clock's granularity of the time before it cannot be told from none.
-    func isDoubtful(of node: Node) -> Bool {
-        since.map { $0.nanoseconds(since: node.modificationTime) < 20_000_000 } ?? true
+    func isDoubtful(of node: Node) -> Bool { isDoubtful(after: node.modificationTime) }
+
+    /// It may have been written to since a program can, as far as its own time tells.
+    var isRecent: Bool { isDoubtful(after: status.modificationTime) }
+
+    private func isDoubtful(after time: Timestamp) -> Bool {
+        since.map { $0.nanoseconds(since: time) < 20_000_000 } ?? true
     }
 }

@@ -128,10 +128,11 @@ enum Listings {
             // A move may take the provider minutes, and what its folders hold meanwhile says
             // nothing.
             turn.remember { $0.listings.inMotion.insert(identifier) }
-        } else if turn.memory.listings.running[folder] == nil {
-            try start(folder, identifier, isFirst: false, &turn, transaction)
+        } else if let listing = turn.memory.listings.running[folder] {
+            let isSilent = turn.now.uptime - listing.heard > ListingMemory.silencePatience
+            turn.listAgain(identifier, after: isSilent ? .seconds(5) : .milliseconds(50))
         } else {
-            turn.listAgain(identifier)
+            try start(folder, identifier, isFirst: false, &turn, transaction)
         }
     }
 

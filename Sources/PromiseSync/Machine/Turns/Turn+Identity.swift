@@ -11,9 +11,10 @@ import PromiseProvider
 
 extension Turn {
     /// What a listing of `parent`, or the outcome of a creation there, shows; under the identifier
-    /// it has here.
+    /// it has here. `isAnswer`: the item itself was asked for.
     mutating func identified(
-        _ item: Item, in parent: ItemIdentifier, _ transaction: borrowing Transaction
+        _ item: Item, in parent: ItemIdentifier, isAnswer: Bool = false,
+        _ transaction: borrowing Transaction
     ) throws(Failure) -> Item {
         var item = item
         if facts.knowsByPlace {
@@ -21,7 +22,7 @@ extension Turn {
             let known = try transaction.knownItem(in: parent, named: item.name)
             // A listing that does not tell of links shows one as a file. Whether another version is that
             // of a link, too, only the item itself says.
-            if item.isGuess, let known, known.kind == .link {
+            if item.isGuess, !isAnswer, let known, known.kind == .link {
                 if known.version != item.version { ask(for: known.identifier) }
                 return known
             }
@@ -43,7 +44,7 @@ extension Turn {
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Item? {
         if let parent {
-            let found = try identified(item, in: parent, transaction)
+            let found = try identified(item, in: parent, isAnswer: true, transaction)
             return found.identifier == identifier ? found : nil
         }
         guard facts.knowsByPlace || item.identifier == identifier else { return nil }

@@ -66,7 +66,7 @@ struct PendingCommand: AsyncParsableCommand {
         var documents: [Document] = []
         var rows: [[String]] = []
         var news: [String] = []
-        for (mount, inner) in try await scope(path) {
+        for (mount, inner) in try await scope(path, namesDomain: true) {
             do throws(PromiseError) {
                 let found = try await PromiseClient(mount: mount).pending(
                     path: inner, excluded: excluded)
@@ -172,7 +172,7 @@ struct SyncCommand: AsyncParsableCommand {
     func run() async throws {
         var failures = FailureCollector()
         var documents: [Document] = []
-        for (mount, inner) in try await scope(path) {
+        for (mount, inner) in try await scope(path, namesDomain: true) {
             do throws(PromiseError) {
                 let (waits, timeout) = (wait || timeout != nil, timeout?.duration)
                 let client = try PromiseClient(mount: mount)

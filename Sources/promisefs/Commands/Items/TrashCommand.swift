@@ -47,7 +47,7 @@ struct TrashCommand: AsyncParsableCommand {
             var failures = FailureCollector()
             var documents: [Document] = []
             var rows: [[String]] = []
-            for (mount, inner) in try await scope(path) {
+            for (mount, inner) in try await scope(path, namesDomain: true) {
                 do throws(PromiseError) {
                     let items = try await Trash(PromiseClient(mount: mount)).list(below: inner).items
                     documents.append(

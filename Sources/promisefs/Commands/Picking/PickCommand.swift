@@ -297,6 +297,11 @@ struct PickCommand: AsyncParsableCommand {
             // A document lies in the folder that is meant.
             if case .failed(let error) = look, error.errno == ENOTDIR {
                 request.start = start.parent ?? start
+            } else if case .found(let folder) = look, let table = try? MountTable.current(),
+                let real = Location.ofResolved(folder, in: table)
+            {
+                // Of a link that the person names what it leads to is meant, now and later.
+                request.start = PickerFolder(domain: real.domain, path: real.path)
             } else {
                 request.start = start
             }
