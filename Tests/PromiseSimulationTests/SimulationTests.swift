@@ -200,12 +200,6 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
-    /// It kept the name of a document, and could never be sent.
-    @Test(.timeLimit(.minutes(2))) func aSecondNameOfWhatIsOnlyHalfHereGivesWayWithTheFirst() async throws {
-        let run = try await simulate(["--large-files", "--strangers", "--swarm", "--seed", "970003366"])
-        #expect(run.status == 0, "\(run.output)")
-    }
-
     /// A file that others had put where a move without an answer led was taken for the moved one, of its size and time, and
     /// stayed here with the text of that.
     @Test(.timeLimit(.minutes(2))) func whatOthersPutWhereAMoveLedIsRead() async throws {

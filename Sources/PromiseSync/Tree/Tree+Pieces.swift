@@ -16,10 +16,8 @@ extension Tree {
     ) throws(Failure) {
         if try transaction.hasItem(entry.node, besides: entry) { return }
         guard try makeSparse(entry.node, &turn, transaction) else { return }
-        // Also its other names, of which the provider was not told: they are no documents any more.
-        for name in try transaction.entries(of: entry.node)
-        where name.identifier == nil && name.conflictsWith == nil && !name.isExcluded {
-            try moveAside(name, conflictsWith: nil, &turn, transaction)
+        if entry.conflictsWith == nil {
+            try moveAside(entry, conflictsWith: nil, &turn, transaction)
         }
     }
 
