@@ -10,8 +10,8 @@ import Synchronization
 extension FileSystem: LocalTreeObserver {
     package func giveTime(toOpen node: Node) throws(Failure) {
         guard let file = opens.writeFile(of: node.id) else { return }
-        let found = try WrittenFile(
-            file, since: opens.writingSince(node.id), label: "filesystem.give")
+        let since = opens.writingSince(node.id)
+        let found = try WrittenFile(file, since: since, label: "filesystem.give")
         // The new time would say that nothing was written since the open.
         if found.isRecent { opens.doubtWriting(node.id) }
         try stamp(file, node.modificationTime)

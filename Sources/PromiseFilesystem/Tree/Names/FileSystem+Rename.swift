@@ -59,10 +59,8 @@ extension FileSystem {
             }
             guard isDone else { return nil }
             follow(before)
-            if let source = before.first {
-                opens.noteRenamed(source.node)
-                succession.follow(to: source.node)
-            }
+            for source in before { opens.noteRenamed(source.node) }
+            if let source = before.first { succession.follow(to: source.node) }
             finish(removed)
             engine.notePending()
             return ()
