@@ -259,7 +259,8 @@ extension MountSuites {
                     print("renamed")
                 except OSError as error:
                     print(errno.errorcode[error.errno])
-                # A backup that comes back is the document itself.
+                # A backup that comes back is the document itself, whose content is here once it was read.
+                open("granted/text.txt").read()
                 os.rename("granted/text.txt", "granted/text.txt~")
                 os.rename("granted/text.txt~", "granted/text.txt")
                 print(open("granted/text.txt").read(), end="")
