@@ -200,6 +200,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// Others edited one of two items that were one file here: what was missing of it was taken for gone, and the
+    /// other one had it.
+    @Test(.timeLimit(.minutes(2))) func whatIsMissingOfAFileComesFromItsOtherName() async throws {
+        let run = try await simulate(["--large-files", "--strangers", "--swarm", "--seed", "970003366"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A file that others had put where a move without an answer led was taken for the moved one, of its size and time, and
     /// stayed here with the text of that.
     @Test(.timeLimit(.minutes(2))) func whatOthersPutWhereAMoveLedIsRead() async throws {

@@ -151,6 +151,7 @@ extension Tree {
         _ entry: Entry, _ item: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         let name = try freeConflictName(for: entry.name, in: entry.parent, &turn, transaction)
+        let base = try transaction.synced(item.identifier)
         var fresh = Node(placeholderFor: item, seenAt: turn.now.time)
         if let old = try transaction.node(entry.node) {
             fresh.pin = old.pin
@@ -176,6 +177,7 @@ extension Tree {
             try transaction.deletePending(.entry(entry.id))
         }
         try turn.remind(.entry(ours.id), transaction)
+        try transaction.rebasePieces(of: entry.node, from: base)
         try keepPieces(of: ours, &turn, transaction)
         try transaction.record(.created, node: entry.node, parent: entry.parent, name: name)
         try transaction.recordReplacement(of: entry.node, by: theirs)

@@ -44,6 +44,22 @@ extension Tree {
 }
 
 extension Transaction {
+    /// The version that pieces are of goes with one name's item: where another name's item was sent
+    /// the same content, they are of that one's from now on.
+    func rebasePieces(of id: NodeID, from base: SyncedItem?) throws(Failure) {
+        guard let base, var node = try node(id), node.content == .partial,
+            node.version == base.item.version
+        else { return }
+        for name in try entries(of: id) {
+            guard let identifier = name.identifier, identifier != base.item.identifier,
+                let known = try synced(identifier), known.edits == base.edits,
+                known.item.size == base.item.size, try remote(identifier) == nil
+            else { continue }
+            node.version = known.item.version
+            return try update(node)
+        }
+    }
+
     /// Another name of the node is an item with the very content that the node is of.
     fileprivate func hasItem(_ id: NodeID, besides entry: Entry) throws(Failure) -> Bool {
         guard let version = try node(id)?.version else { return false }
