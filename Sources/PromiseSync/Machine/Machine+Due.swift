@@ -19,7 +19,8 @@ extension Machine {
 
     /// A folder that is to be listed again now. It is taken out of the queue.
     mutating func nextListing(at now: Moment) -> ItemIdentifier? {
-        guard memory.listings.liveCount(at: now.uptime) < listingsMax else { return nil }
+        // Also of those of which nothing is heard: each may have a thread of the provider's for good.
+        guard memory.listings.running.count < listingsMax else { return nil }
         return memory.listings.due.next(at: now.uptime)
     }
 
@@ -73,9 +74,7 @@ extension Machine {
             let soonest = max(quiet, .milliseconds(memory.operations.running.isEmpty ? 5 : 50))
             candidates.append(max(.nanoseconds(due.rawValue - now.time.rawValue), soonest))
         }
-        if memory.listings.liveCount(at: now.uptime) < listingsMax,
-            let due = memory.listings.due.nextDue()
-        {
+        if memory.listings.running.count < listingsMax, let due = memory.listings.due.nextDue() {
             candidates.append(max(due - now.uptime, .milliseconds(1)))
         }
         if let due = memory.listings.made.due(isBusy: !memory.operations.running.isEmpty) {

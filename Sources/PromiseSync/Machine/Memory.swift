@@ -79,11 +79,6 @@ struct ListingMemory {
     /// A provider's file system may hang below one folder, and a listing there never come.
     static let silencePatience = Duration.seconds(60)
 
-    /// Those that something was heard of lately.
-    func liveCount(at now: Duration) -> Int {
-        running.values.count { now - $0.heard < ListingMemory.silencePatience }
-    }
-
     /// What is told in other folders does not wait for those of which nothing is heard.
     mutating func passOverSilent(at now: Duration) {
         guard !unscanned.isEmpty else { return }
