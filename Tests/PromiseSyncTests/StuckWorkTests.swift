@@ -18,6 +18,12 @@ struct StuckWorkTests {
         #expect(answers(code, looks) == [false, false, false, false, true])
     }
 
+    /// A lock that a killed program had left at the server ends after half a minute; whoever waited was told
+    /// after six seconds that another program holds it.
+    @Test func whatPassesByItselfIsWaitedFor() {
+        #expect(answers(.timedOut, [(true, 10), (true, 41), (true, 50)]) == [false, false, true])
+    }
+
     @Test(arguments: [Failure.Code.refused, nil]) func whatIsRefusedIsToldAtOnce(code: Failure.Code?) {
         #expect(answers(code, [(false, 10), (true, 11)]) == [false, true])
     }

@@ -73,7 +73,10 @@ struct Barrier {
             let isLongLook = lookSince.map { now - $0 > Barrier.shortLook } ?? false
             if work.isRunning || isLongLook || left != leftBefore { (leftBefore, changed) = (left, now) }
             if work.failing > 0, now - changed > Barrier.stillPatience + engine.uploadDelay {
-                throw try obstacle(of: work) ?? Failure(.refused, "the provider refuses it")
+                let problem = try obstacle(of: work)
+                if now - changed > StuckWork.patience(for: problem?.code) {
+                    throw problem ?? Failure(.refused, "the provider refuses it")
+                }
             }
             if let timeout, now - start > timeout {
                 throw Failure(.timedOut, try obstacle(of: work)?.message ?? "the time given was not enough")
