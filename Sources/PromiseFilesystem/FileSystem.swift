@@ -150,20 +150,37 @@ package final class FileSystem: FileSystemOperations {
 
     // MARK: Waiting for a listing
 
-    /// What a request waits for: all of a folder, or something of it that was not there yet.
-    enum ListingExtent { case whole, more }
-
     func withListing<Value: Sendable>(
         of folder: NodeID, reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value?
     ) -> ParkedRequest? {
         withListing(of: { folder }, reply: reply, body)
     }
 
+    /// As `withListing`, for a change of the tree: claims in its way are waited for first, and again
+    /// where one was granted while a folder was being listed.
+    func inTurn<Value: Sendable>(
+        for access: UnawareAccess, _ caller: Caller,
+        listing folder: @escaping @Sendable () -> NodeID, rounds: Int = 3,
+        reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value?
+    ) -> ParkedRequest? {
+        let again: @Sendable (Int) -> ParkedRequest? = { [self] rounds in
+            inTurn(for: access, caller, listing: folder, rounds: rounds, reply: reply, body)
+        }
+        let turn = turn(for: access, caller, reply: reply) { again(rounds) }
+        if case .taken(let parked) = turn { return parked }
+        return withListing(of: folder, rounds: rounds, reply: stitched(reply), body) {
+            [self] rounds in
+            awaited(by: access, caller) == nil ? nil : { again(rounds) }
+        }
+    }
+
     /// Answers with what `body` returns; when it returns nil, lists `folder` at the provider first and asks it again. An
     /// operation on two folders may need both, one after the other.
     func withListing<Value: Sendable>(
-        of folder: @escaping @Sendable () -> NodeID, extent: ListingExtent = .whole, reply: @escaping Reply<Value>,
-        _ body: @escaping @Sendable () throws(Failure) -> Value?
+        of folder: @escaping @Sendable () -> NodeID, extent: ListingWait<Value>.Extent = .whole,
+        rounds: Int = 3, reply: @escaping Reply<Value>,
+        _ body: @escaping @Sendable () throws(Failure) -> Value?,
+        detour: @escaping ListingWait<Value>.Detour = { _ in nil }
     ) -> ParkedRequest? {
         do throws(Failure) {
             if let value = try body() {
@@ -174,36 +191,10 @@ package final class FileSystem: FileSystemOperations {
             reply(.failure(error))
             return nil
         }
-        let request = parking.enter { reply(.failure($0)) }
-        listAndRetry(request, of: folder, extent, rounds: 3, reply: reply, body)
-        return request
-    }
-
-    private func listAndRetry<Value: Sendable>(
-        _ request: ParkedRequest, of folder: @escaping @Sendable () -> NodeID, _ extent: ListingExtent, rounds: Int,
-        reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value?
-    ) {
-        let proceed: HydrationReply = { [self] result in
-            // Claimed before the body runs: a request that was given up changes nothing.
-            guard let parked = parking.take(request) else { return }
-            do throws(Failure) {
-                try result.get()
-                if let value = try body() {
-                    reply(.success(value))
-                } else if rounds > 1 {
-                    parking.putBack(request, parked)
-                    listAndRetry(request, of: folder, extent, rounds: rounds - 1, reply: reply, body)
-                } else {
-                    throw Failure(.stale, "the folder changes too quickly to be listed")
-                }
-            } catch {
-                reply(.failure(error))
-            }
-        }
-        switch extent {
-        case .whole: engine.list(folder(), reply: proceed)
-        case .more: engine.listMore(of: folder(), reply: proceed)
-        }
+        let wait = ListingWait(
+            engine: engine, parking: parking, folder: folder, extent: extent, reply: reply,
+            body: body, detour: detour)
+        return wait.begin(rounds: rounds)
     }
 
     // MARK: What every change of the tree does

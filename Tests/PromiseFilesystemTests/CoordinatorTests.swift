@@ -1,7 +1,9 @@
+import Glibc
 import PromiseCoordination
 import PromiseCore
 import PromiseFilesystem
 import PromiseSystem
+import PromiseTestSupport
 import Synchronization
 import Testing
 
@@ -53,5 +55,54 @@ import Testing
             events.contains { if case .tell(.version(.gained, _)) = $0 { true } else { false } }
         }
         #expect(isTold)
+    }
+
+    /// A folder was removed within a claim that was granted while it was being listed, to see whether it is empty.
+    @Test(.timeLimit(.minutes(2))) func whoWaitedForAListingWaitsForTheClaimThatCameMeanwhile() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            await domain.provider.makeFolder(["folder"])
+            let node = try await domain.node(at: ["folder"]).node
+            let gate = Gate()
+            await domain.provider.holdListings(at: gate)
+            let isAnswered = Atomic<Bool>(false)
+            async let removal: Void = {
+                try await domain.removeFolder(["folder"])
+                isAnswered.store(true, ordering: .sequentiallyConsistent)
+            }()
+            try await Task.sleep(for: .milliseconds(100))
+            let intent = Intent(node: node, folders: [.root], access: .write([]))
+            let claim = try domain.filesystem.coordinator.claim(
+                [intent], purpose: nil, process: getpid(), timeout: nil) { _, _ in }
+            gate.open()
+            try await Task.sleep(for: .milliseconds(200))
+            let isRemoved = isAnswered.load(ordering: .sequentiallyConsistent)
+            #expect(!isRemoved)
+            domain.filesystem.coordinator.release(claim)
+            try await removal
+        }
+    }
+
+    /// A document was saved by renaming between the look at its name and the entering of a presenter or claim of it: the one was
+    /// deaf from then on, and the other was told that the document is gone.
+    @Test func whoEntersWhatWasSavedMeanwhileEntersWhatItHasBecome() throws {
+        let coordinator = Coordinator(clock: SystemClock(), mode: .wait)
+        coordinator.beginEntering()
+        #expect(coordinator.isActive, "what items become is remembered")
+        let told = Mutex<[Coordinator.PresenterEvent]>([])
+        // Looked up as of change 99, when it was node 7.
+        coordinator.replaced([ReplacedNode(NodeID(7), by: NodeID(9))], by: 100)
+        _ = try coordinator.addPresenter(of: NodeID(7), in: [.root], purpose: nil, since: 100) { event in
+            told.withLock { $0.append(event) }
+            return true
+        }
+        let intent = Intent(node: NodeID(7), folders: [.root], access: .write([]))
+        let claim = try coordinator.claim([intent], purpose: nil, timeout: nil, since: 100) { _, _ in }
+        coordinator.endEntering()
+        #expect(coordinator.nodes(of: claim) == [NodeID(9)])
+        let isAsked = told.withLock { events in
+            events.contains { if case .ask(_, _, let node) = $0 { node == NodeID(9) } else { false } }
+        }
+        #expect(isAsked)
     }
 }

@@ -137,4 +137,21 @@ private final class Answers: Sendable {
         #expect(answers.abandoned.load(ordering: .relaxed) <= answers.codes.count)
         #expect(parking.count == 0)
     }
+
+    /// A claim was granted at once, so that its request was being carried out already when it was said what to do if it is given
+    /// up: that was done, and the claim was let go in the middle.
+    @Test func whatIsBeingCarriedOutIsNotGivenUp() {
+        let parking = Parking(clock: SystemClock(), limit: .seconds(600))
+        defer { parking.end() }
+        let abandoned = Atomic<Int>(0)
+        let request = parking.enter { _ in }
+        #expect(parking.claimToGoOn(request))
+        parking.onAbandon(request) { abandoned.add(1, ordering: .relaxed) }
+        let early = abandoned.load(ordering: .relaxed)
+        #expect(early == 0)
+        parking.follow(request, nil)
+        parking.onAbandon(request) { abandoned.add(1, ordering: .relaxed) }
+        let late = abandoned.load(ordering: .relaxed)
+        #expect(late == 1, "nobody works for it any more")
+    }
 }

@@ -319,6 +319,12 @@ final class SimulatedDomain: Sendable {
     }
 
     /// With everything below it.
+    /// rmdir(2).
+    func removeFolder(_ path: [String]) async throws {
+        let (parent, name) = try await folder(of: path)
+        _ = try await call { filesystem.removeFolder(name, in: parent, caller: caller, reply: $0) }
+    }
+
     func remove(_ path: [String]) async throws {
         let attributes = try await node(at: path)
         let (parent, name) = try await folder(of: path)

@@ -28,6 +28,7 @@ package actor MemoryProvider: Provider {
     private var movesLeftOut = 0
     private var gate: Gate?
     private var answerGate: Gate?
+    private var listingGate: Gate?
     /// Everything fails with it, as when the network is gone.
     private var problem: ProviderError?
 
@@ -145,6 +146,7 @@ package actor MemoryProvider: Provider {
 
     package func countFetches() -> Int { fetches.count }
     package func holdFetches(at gate: Gate?) { self.gate = gate }
+    package func holdListings(at gate: Gate?) { listingGate = gate }
     /// What changes something has happened and is not answered yet.
     package func holdAnswers(at gate: Gate?) { answerGate = gate }
 
@@ -168,6 +170,7 @@ package actor MemoryProvider: Provider {
     package func item(for reference: ItemReference) async throws(ProviderError) -> Item { try stored(reference.identifier).item }
 
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        await listingGate?.pass()
         _ = try stored(folder.identifier)
         return ItemPage(items: items.values.map(\.item).filter { $0.parent == folder.identifier })
     }

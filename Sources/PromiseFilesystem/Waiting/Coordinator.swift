@@ -46,6 +46,8 @@ package final class Coordinator: Sendable {
         var processes: [ClaimID: Int32] = [:]
         /// Those that the daemon made for changes of its own.
         var own: Set<ClaimID> = []
+        /// So many look items up that they are about to claim or present.
+        var entering = 0
         var isEnded = false
         var hasThread = false
         /// Until when the thread that watches deadlines sleeps; nil: until it is called.
@@ -109,7 +111,7 @@ package final class Coordinator: Sendable {
         state = Monitor(State(table: table), rank: .coordinator)
     }
 
-    /// There is a claim or a presenter.
+    /// There is a claim or a presenter, or about to be one.
     package var isActive: Bool { count.load(ordering: .relaxed) > 0 }
 
     /// Nobody is asked or told any more: everybody hears `ended`.
@@ -126,22 +128,46 @@ package final class Coordinator: Sendable {
         for handler in presenters.values { _ = handler.call(.ended) }
     }
 
+    /// From here on it is remembered what items become, also before the first claim: whoever looks
+    /// one up and enters it then may name the change of the index before its look. Ended by
+    /// `endEntering`.
+    package func beginEntering() {
+        change { state in
+            state.entering += 1
+            settle(&state)
+        }
+    }
+
+    package func endEntering() {
+        change { state in
+            state.entering -= 1
+            settle(&state)
+        }
+    }
+
     // MARK: - Claims
 
     /// `handler` is called once, unless the claim is released before, and once more when the domain ends; with a `patience`
     /// also whenever others wait for it for so long.
     /// `process`: who may get at the items, with its children. `isOwn`: for a change that the daemon makes itself.
     /// `isPreparation`: nobody is kept out; presenters are asked for all claims that are nested in it.
+    /// `number`: of the first change of the index that whoever looked the items up may have missed: what
+    /// was saved since then is another node.
     package func claim(
         _ intents: [Intent], purpose: Purpose?, within: Set<ClaimID>? = nil, isPreparation: Bool = false,
         process: Int32 = 0, isOwn: Bool = false, patience: Duration? = nil, timeout: Duration?,
-        handler: @escaping @Sendable (ClaimID, ClaimOutcome) -> Void
+        since number: Int64 = .max, handler: @escaping @Sendable (ClaimID, ClaimOutcome) -> Void
     ) throws(Failure) -> ClaimID {
         let now = clock.uptime()
         let result: Result<ClaimID, Failure> = change { state in
             if state.isEnded { return .failure(Failure(.interrupted, "the domain is being unmounted")) }
             guard state.table.claimCount < Coordinator.claimCountMax else {
                 return .failure(Failure(.busy, "there are \(Coordinator.claimCountMax) claims already"))
+            }
+            let intents = intents.map { intent in
+                var intent = intent
+                intent.node = state.current(intent.node, after: number)
+                return intent
             }
             let id = state.table.claim(
                 intents, purpose: purpose, within: within, isPreparation: isPreparation, now: now,
@@ -173,15 +199,17 @@ package final class Coordinator: Sendable {
     // MARK: - Presenters
 
     /// `handler` returns whether it listens still; else the presenter is removed. `name`: the one that it shows.
+    /// `number`: as of `claim`.
     package func addPresenter(
         of node: NodeID, named name: EntryID? = nil, in folders: [NodeID], purpose: Purpose?,
-        handler: @escaping @Sendable (PresenterEvent) -> Bool
+        since number: Int64 = .max, handler: @escaping @Sendable (PresenterEvent) -> Bool
     ) throws(Failure) -> PresenterID {
         let result: Result<PresenterID, Failure> = change { state in
             if state.isEnded { return .failure(Failure(.interrupted, "the domain is being unmounted")) }
             guard state.table.presenterCount < Coordinator.presenterCountMax else {
                 return .failure(Failure(.busy, "there are \(Coordinator.presenterCountMax) presenters already"))
             }
+            let node = state.current(node, after: number)
             let id = state.table.addPresenter(of: node, named: name, in: folders, purpose: purpose)
             state.presenters[id] = PresenterHandler(call: handler)
             settle(&state)
@@ -306,7 +334,9 @@ package final class Coordinator: Sendable {
             }
         }
         if let next = state.table.watchWaiters(now: clock.uptime()) { watch(next, &state) }
-        count.store(state.table.claimCount + state.table.presenterCount, ordering: .relaxed)
+        count.store(
+            state.table.claimCount + state.table.presenterCount + state.entering,
+            ordering: .relaxed)
     }
 
     private func tell(_ id: PresenterID, _ event: PresenterEvent, _ state: inout State) {

@@ -32,11 +32,7 @@ extension FileSystem {
         for access: UnawareAccess, _ caller: Caller, reply: @escaping Reply<Value>,
         again: @escaping @Sendable () -> ParkedRequest?
     ) -> Turn {
-        guard coordinator.isActive, coordinator.mode != .advisory, caller.process != getpid() else { return .goOn }
-        if coordinator.isPassing(caller.request) { return .goOn }
-        guard let intents = try? UnawareIntents.of(access, index), !intents.isEmpty,
-            coordinator.isInTheWay(of: intents, isInside: { isDescendant(caller.process, of: $0) })
-        else { return .goOn }
+        guard let intents = awaited(by: access, caller) else { return .goOn }
         if coordinator.mode == .refuse {
             reply(.failure(Failure(.busy, "somebody has a claim on it")))
             return .taken(nil)
@@ -63,6 +59,18 @@ extension FileSystem {
             goOn(nil, .granted)
         }
         return .taken(request)
+    }
+
+    /// What a request is about, where somebody's claim is in its way; nil: nobody's is, or it need
+    /// not wait any more.
+    func awaited(by access: UnawareAccess, _ caller: Caller) -> [Intent]? {
+        guard coordinator.isActive, coordinator.mode != .advisory, caller.process != getpid()
+        else { return nil }
+        if coordinator.isPassing(caller.request) { return nil }
+        guard let intents = try? UnawareIntents.of(access, index), !intents.isEmpty,
+            coordinator.isInTheWay(of: intents, isInside: { isDescendant(caller.process, of: $0) })
+        else { return nil }
+        return intents
     }
 
     /// Then it goes on as if there were no claims. Opening waits for a little less than requests may be parked. While a name is

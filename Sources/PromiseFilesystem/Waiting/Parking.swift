@@ -71,13 +71,14 @@ package final class Parking: Sendable {
         return ParkedRequest(number)
     }
 
-    /// Sets what to do when the request is given up; done at once when it was given up already.
+    /// Sets what to do when the request is given up; done at once when it was given up already. Of
+    /// one that is being carried out whoever does that cleans up.
     package func onAbandon(_ request: ParkedRequest, _ body: @escaping @Sendable () -> Void) {
-        let isParked = state.withLock { state in
+        let isGivenUp = state.withLock { state in
             state.parked[request.rawValue]?.abandon = body
-            return state.parked[request.rawValue] != nil
+            return state.parked[request.rawValue] == nil && state.goingOn[request] == nil
         }
-        if !isParked { body() }
+        if isGivenUp { body() }
     }
 
     /// Something has been done for the request: it may be parked for as long again.

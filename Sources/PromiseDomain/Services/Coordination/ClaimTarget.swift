@@ -98,11 +98,20 @@ struct ClaimFinder {
         }
         var path = path
         if case .read(let options) = access, options.contains(.resolvesSymbolicLink) { path = try await resolved(path) }
-        let node = try await tree.node(at: path)
-        var place: TreePlace?
-        if let name = path.last { place = TreePlace(name, in: try await tree.node(at: Array(path.dropLast()))) }
-        return try tree.index.read { [place] transaction throws(Failure) in
-            try ClaimTarget(node, at: place, access, transaction)
+        guard let name = path.last else {
+            return try tree.index.read { transaction throws(Failure) in
+                try ClaimTarget(.root, at: nil, access, transaction)
+            }
+        }
+        let folder = try await tree.node(at: Array(path.dropLast()))
+        try await tree.list(folder)
+        // One look at all: a save may give the name to another node at any moment.
+        return try tree.index.read { transaction throws(Failure) in
+            guard let entry = try transaction.entry(in: folder, named: name) else {
+                throw Failure(.notFound, "there is no '\(name.display)' in the mount")
+            }
+            return try ClaimTarget(
+                entry.node, at: TreePlace(name, in: folder), access, transaction)
         }
     }
 

@@ -22,11 +22,15 @@ package struct Coordination: Sendable {
     /// presenter may take for its answer.
     package static let evictionPatience = Duration.seconds(10)
 
+    private static let lookCountMax = 5
+
     package var isActive: Bool { filesystem.coordinator.isActive }
 
     /// Waits for a claim. Throws `.notFound`, `.timedOut`, and `.busy` where waiting would never
     /// end; `.interrupted` when the task is cancelled, and then there is no claim.
     package func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim {
+        filesystem.coordinator.beginEntering()
+        defer { filesystem.coordinator.endEntering() }
         let position = try lastChange()
         let finder = ClaimFinder(
             tree: tree, mountPoint: mountPoint, isConfined: request.isConfined)
@@ -60,6 +64,8 @@ package struct Coordination: Sendable {
     func claim(
         node: NodeID, _ access: Access, purpose: Purpose?, timeout: Duration
     ) async throws(Failure) -> GrantedClaim {
+        filesystem.coordinator.beginEntering()
+        defer { filesystem.coordinator.endEntering() }
         let position = try lastChange()
         let chains = try index.read { transaction throws(Failure) in
             node == .root ? [[]] : try transaction.foldersOfNames(node)
@@ -81,7 +87,7 @@ package struct Coordination: Sendable {
             isPreparation: request.isPreparation,
             process: request.process, isOwn: isOwn,
             patience: request.whenOverdue.map { _ in Coordinator.answerLimit },
-            timeout: request.timeout
+            timeout: request.timeout, since: position + 1
         ) { id, outcome in
             if case .overdue = outcome { return request.whenOverdue?(id) ?? () }
             continuation.yield(outcome)
@@ -125,12 +131,14 @@ package struct Coordination: Sendable {
         _ path: [FileName], purpose: Purpose?,
         events: @escaping @Sendable (Coordinator.PresenterEvent) -> Bool
     ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
+        filesystem.coordinator.beginEntering()
+        defer { filesystem.coordinator.endEntering() }
         let position = try lastChange()
-        let item = try await tree.item(at: path)
-        let node = item.node
-        let folders = try folders(above: node)
+        let (item, folders) = try await shown(path)
+        let node = filesystem.coordinator.current(item.node, after: position + 1)
         let id = try filesystem.coordinator.addPresenter(
-            of: node, named: item.entry, in: folders, purpose: purpose, handler: events)
+            of: node, named: item.entry, in: folders, purpose: purpose, since: position + 1,
+            handler: events)
         hub.wake(from: position)
         try filesystem.settlePlaces(of: [Intent(node: node, folders: folders, access: .read([]))])
         return (id, node)
@@ -148,13 +156,17 @@ package struct Coordination: Sendable {
         try index.read { transaction throws(Failure) in try transaction.lastChange() }
     }
 
-    /// Those above any of its names.
-    private func folders(above node: NodeID) throws(Failure) -> [NodeID] {
-        let folders = try index.read { transaction throws(Failure) in
-            try transaction.foldersAboveNames(of: node)
+    /// An item, with the folders above any of its names. A save may give its name to another one
+    /// between the two looks.
+    private func shown(_ path: [FileName]) async throws(Failure) -> (NamedItem, [NodeID]) {
+        for _ in 0..<Coordination.lookCountMax {
+            let item = try await tree.item(at: path)
+            let folders = try index.read { transaction throws(Failure) in
+                try transaction.foldersAboveNames(of: item.node)
+            }
+            if let folders { return (item, folders) }
         }
-        guard let folders else { throw Failure(.stale, "the item is gone") }
-        return folders
+        throw Failure(.stale, "the item is gone")
     }
 
     /// A program that opened an item before the claim may be in the middle of writing it. From now

@@ -71,11 +71,8 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, permissions: UInt32, opening: OpenRequest, caller: Caller,
         reply: @escaping Reply<CreateReply>
     ) -> ParkedRequest? {
-        let turn = turn(for: .making(name, in: parent), caller, reply: reply) { [self] in
-            create(name, in: parent, permissions: permissions, opening: opening, caller: caller, reply: reply)
-        }
-        if case .taken(let parked) = turn { return parked }
-        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
+        return inTurn(for: .making(name, in: parent), caller, listing: { parent }, reply: reply) {
+            [self] () throws(Failure) in
             if let made = try recreate(name, in: parent, opening, caller) { return made }
             guard let (node, file) = try makeFile(name, in: parent, permissions, isOpen: opening.isWritable, caller) else {
                 return nil
@@ -102,13 +99,8 @@ extension FileSystem {
             reply(answer)
             return nil
         }
-        let turn = turn(for: .making(name, in: parent), caller, reply: reply) { [self] in
-            makeNode(
-                name, in: parent, kind: kind, permissions: permissions, deviceNumber: deviceNumber, caller: caller,
-                reply: reply)
-        }
-        if case .taken(let parked) = turn { return parked }
-        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
+        return inTurn(for: .making(name, in: parent), caller, listing: { parent }, reply: reply) {
+            [self] () throws(Failure) in
             if isCarriedOut(caller) { return try entry(name, in: parent) }
             if kind == .file {
                 return try makeFile(name, in: parent, permissions, isOpen: false, caller).map { remember($0.0) }
@@ -125,11 +117,8 @@ extension FileSystem {
             reply(answer)
             return nil
         }
-        let turn = turn(for: .making(name, in: parent), caller, reply: reply) { [self] in
-            makeFolder(name, in: parent, permissions: permissions, caller: caller, reply: reply)
-        }
-        if case .taken(let parked) = turn { return parked }
-        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
+        return inTurn(for: .making(name, in: parent), caller, listing: { parent }, reply: reply) {
+            [self] () throws(Failure) in
             let fresh = Node(
                 id: .root, kind: .folder, mode: permissions, owner: caller.user, group: caller.group, time: clock.now())
             return try make(fresh, name, in: parent, caller) { node, _ throws(Failure) in node.isPopulated = true }
@@ -143,11 +132,8 @@ extension FileSystem {
             reply(answer)
             return nil
         }
-        let turn = turn(for: .making(name, in: parent), caller, reply: reply) { [self] in
-            makeLink(name, in: parent, target: target, caller: caller, reply: reply)
-        }
-        if case .taken(let parked) = turn { return parked }
-        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
+        return inTurn(for: .making(name, in: parent), caller, listing: { parent }, reply: reply) {
+            [self] () throws(Failure) in
             let fresh = Node(
                 id: .root, kind: .link, mode: 0o777, owner: caller.user, group: caller.group, size: UInt64(target.count),
                 time: clock.now())
@@ -273,11 +259,8 @@ extension FileSystem {
     package func addName(
         _ name: FileName, in parent: NodeID, to id: NodeID, caller: Caller, reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        let turn = turn(for: .making(name, in: parent), caller, reply: reply) { [self] in
-            addName(name, in: parent, to: id, caller: caller, reply: reply)
-        }
-        if case .taken(let parked) = turn { return parked }
-        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
+        return inTurn(for: .making(name, in: parent), caller, listing: { parent }, reply: reply) {
+            [self] () throws(Failure) in
             if isCarriedOut(caller) { return try entry(name, in: parent) }
             let linked: EntryReply? = try carryOut(caller) { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)

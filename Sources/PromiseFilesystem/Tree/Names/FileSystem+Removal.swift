@@ -14,11 +14,8 @@ extension FileSystem {
             reply(answer)
             return nil
         }
-        let turn = turn(for: .removing(name, in: parent), caller, reply: reply) { [self] in
-            unlink(name, in: parent, caller: caller, reply: reply)
-        }
-        if case .taken(let parked) = turn { return parked }
-        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
+        return inTurn(for: .removing(name, in: parent), caller, listing: { parent }, reply: reply) {
+            [self] () throws(Failure) in
             if isCarriedOut(caller) { return () }
             var removed: Removed?
             var before: Entry?
@@ -50,13 +47,10 @@ extension FileSystem {
             reply(answer)
             return nil
         }
-        let turn = turn(for: .removing(name, in: parent), caller, reply: reply) { [self] in
-            removeFolder(name, in: parent, caller: caller, reply: reply)
-        }
-        if case .taken(let parked) = turn { return parked }
         // Whether a folder is empty is known only when it is listed, so two folders may have to be.
         let target = Chosen(parent)
-        return withListing(of: { target.folder }, reply: stitched(reply)) { [self] () throws(Failure) in
+        return inTurn(for: .removing(name, in: parent), caller, listing: { target.folder }, reply: reply) {
+            [self] () throws(Failure) in
             if isCarriedOut(caller) { return () }
             var removed: Removed?
             let isDone: Bool = try carryOut(caller, isFreeing: true) { transaction throws(Failure) in

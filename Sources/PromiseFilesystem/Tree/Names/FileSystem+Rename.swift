@@ -25,12 +25,9 @@ extension FileSystem {
             return nil
         }
         let access = UnawareAccess.renaming(name, in: parent, to: newName, newParent: newParent)
-        let turn = turn(for: access, caller, reply: reply) { [self] in
-            rename(name, in: parent, to: newName, in: newParent, flags: flags, caller: caller, reply: reply)
-        }
-        if case .taken(let parked) = turn { return parked }
         let missing = Chosen(parent)
-        return withListing(of: { missing.folder }, reply: stitched(reply)) { [self] () throws(Failure) in
+        return inTurn(for: access, caller, listing: { missing.folder }, reply: reply) {
+            [self] () throws(Failure) in
             if isCarriedOut(caller) { return () }
             var removed: Removed?
             var before: [Entry] = []
