@@ -56,6 +56,12 @@ package struct ByteRangeSet: Hashable, Sendable {
         checkInvariants()
     }
 
+    package func without(_ other: ByteRangeSet) -> ByteRangeSet {
+        var result = self
+        for range in other.ranges { result.remove(range) }
+        return result
+    }
+
     /// The parts of `range` that are not in the set, in order.
     package func missing(in range: ByteRange) -> [ByteRange] {
         var result: [ByteRange] = []

@@ -90,7 +90,9 @@ package final class FileSystem: FileSystemOperations {
         fsyncs = ProviderBarriers(index, engine, parking, clock, self.workers, workers.makeLookout("fsyncs", clock))
         mappingLookout = workers.makeLookout("mappings", clock)
         opens = OpenTable(record: record)
-        lastCopies = LastCopies(index: index, content: content, opens: opens, workers: self.workers, logger: logger)
+        lastCopies = LastCopies(
+            index: index, content: content, opens: opens, hydrator: engine.hydrator,
+            workers: self.workers, logger: logger)
         removedRoom = RemovedRoom(index, engine, clock, logger, workers.makeLookout("removed", clock))
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []
         coordinator = Coordinator(clock: clock, mode: configuration.coordination)

@@ -18,6 +18,25 @@ package enum ContentQuestions {
         ) { Node($0) }
     }
 
+    /// What local content takes that is never evicted: of files that stay on this machine, and of pinned ones. Looks at
+    /// each of them.
+    package static func keptBytes(_ transaction: borrowing Transaction) throws(Failure) -> UInt64 {
+        try transaction.store.flushNodes()
+        let excluded = try transaction.connection.first(
+            """
+            SELECT COALESCE(SUM(local_bytes), 0) FROM node
+            WHERE id IN (SELECT node FROM entry INDEXED BY entry_excluded WHERE is_excluded = 1)
+            """
+        ) { $0.unsigned(0) }
+        let pinned = try transaction.connection.first(
+            """
+            SELECT COALESCE(SUM(local_bytes), 0) FROM node INDEXED BY node_local
+            WHERE kind = 0 AND content <> 0 AND pin = 1
+            """
+        ) { $0.unsigned(0) }
+        return (excluded ?? 0).plus(pinned ?? 0)
+    }
+
     /// Files that were written to or fetched since then, and not synchronized; no more than `limit`. Looks at every file that has
     /// content here.
     package static func unsynchronized(

@@ -4,6 +4,7 @@ package import PromiseCore
 import PromiseIndex
 import PromiseProvider
 import PromiseSystem
+import Synchronization
 
 // Giving back disk that content takes, of content the provider has.
 
@@ -14,9 +15,13 @@ extension SyncEngine {
     private static let freeMin: UInt64 = 8 << 20
     /// Content that is less than this part of what is missing on the disk stays.
     private static let helpfulShare: UInt64 = 16
+    /// At least this part of the limit is for content that comes and goes.
+    private static let roomShareMin: UInt64 = 4
+    private static let keptAgeMax = Duration.seconds(10)
     private static let usesPerTransaction = 128
     private static let nodesPerCheck = 512
-    private static let pagesPerCheck = 8
+    /// How long one check looks for what may go, with a limit that cannot be kept, e.g.
+    private static let checkTimeMax = Duration.seconds(2)
 
     package enum EvictionOutcome: Sendable {
         case evicted(UInt64)
@@ -80,15 +85,15 @@ extension SyncEngine {
     }
 
     /// The name whose item has the version that is here; nil unless every name's item was sent the content,
-    /// as any of them may be the only one that is left.
+    /// as any of them may be the only one that is left. One that nobody was told of may be so at once.
     private func sentName(
         of node: Node, _ entries: [Entry], _ transaction: borrowing Transaction
     ) throws(Failure) -> Entry? {
         var sent: Entry?
         for entry in entries {
-            guard let identifier = entry.identifier, let synced = try transaction.synced(identifier)
-            else { continue }
-            guard synced.edits == node.edits else { return nil }
+            guard let identifier = entry.identifier,
+                let synced = try transaction.synced(identifier), synced.edits == node.edits
+            else { return nil }
             if node.version == synced.item.version { sent = sent ?? entry }
         }
         return sent
@@ -142,9 +147,10 @@ extension SyncEngine {
         throws(Failure) -> UInt64
     {
         try store(treeObserver?.takeRecentUses() ?? [:])
+        let end = clock.uptime() + SyncEngine.checkTimeMax
         var freed: UInt64 = 0
         var last: Node?
-        for _ in 0..<SyncEngine.pagesPerCheck where freed < byteCount {
+        while freed < byteCount, clock.uptime() < end {
             let candidates = try index.read { transaction throws(Failure) in
                 try transaction.evictionCandidates(limit: SyncEngine.nodesPerCheck, after: last)
             }
@@ -196,11 +202,29 @@ extension SyncEngine {
         return size > room ? room : nil
     }
 
+    /// Of content that stays whatever the limit is, and is not counted all the time.
+    private func keptBytes() throws(Failure) -> UInt64 {
+        let now = clock.uptime()
+        if let known = kept.withLock({ $0 }), now - known.time < SyncEngine.keptAgeMax {
+            return known.byteCount
+        }
+        let byteCount = try index.read { transaction throws(Failure) in
+            try ContentQuestions.keptBytes(transaction)
+        }
+        kept.withLock { $0 = (now, byteCount) }
+        return byteCount
+    }
+
     private func excessBytes() throws(Failure) -> UInt64 {
         let counts = try index.read { transaction throws(Failure) in try transaction.counts() }
         let used = counts.localBytes.plus(counts.removedBytes)
         var excess: UInt64 = 0
-        if let limit = cacheLimit, used > limit { excess = used - limit + limit / 10 }
+        if let limit = cacheLimit, used > limit {
+            // What never goes must not make everything else go at once.
+            let kept = min(used, try keptBytes())
+            let room = max(limit - min(limit, kept), limit / SyncEngine.roomShareMin)
+            if used - kept > room { excess = used - kept - room + room / 10 }
+        }
         let space = content.space()
         let reserve = UInt64(Double(space.total) * SyncEngine.freeShareMin)
         let missing = reserve - min(reserve, space.free)

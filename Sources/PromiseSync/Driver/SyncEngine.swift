@@ -130,6 +130,8 @@ package final class SyncEngine: Sendable {
     private let waiting = Mutex(Waiting())
     private struct Observer { var value: any LocalTreeObserver }
     private let observer = Mutex<Observer?>(nil)
+    /// What `keptBytes` found last, and when.
+    let kept = Mutex<(time: Duration, byteCount: UInt64)?>(nil)
     private let thread = Mutex<OwnedThread?>(nil)
     /// `FolderWalk.mark`, or 0.
     let walkMark = Atomic<UInt64>(0)

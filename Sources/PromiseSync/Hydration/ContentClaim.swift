@@ -1,4 +1,5 @@
 package import PromiseCore
+package import PromiseIndex
 
 /// What a call on the mount is about to change of content that is on its way: some bytes, or the
 /// size.
@@ -29,9 +30,9 @@ package struct ContentClaim: Sendable {
 
     /// What is here after the change, to be stored in the transaction that calls this. From here on
     /// nobody else stores what is here, as that would leave the change out before it is confirmed,
-    /// or keep it after it is withdrawn.
-    package func ranges(after change: Change) -> ByteRangeSet {
-        job.ranges(after: change, under: number)
+    /// or keep it after it is withdrawn. `node`: as the transaction finds it.
+    package func ranges(after change: Change, of node: Node) -> ByteRangeSet {
+        job.ranges(after: change, under: number, isDurable: node.durability.hasBase)
     }
 
     /// The content file and the index have the change.

@@ -32,13 +32,24 @@ extension HydrationJob {
         return ContentClaim(job: self, number: number)
     }
 
-    func ranges(after change: ContentClaim.Change, under number: UInt64) -> ByteRangeSet {
-        state.withLock { state in
+    /// Waits until what others have stored counts as here: the index has their change, or not, and
+    /// they say so without asking it again.
+    func ranges(
+        after change: ContentClaim.Change, under number: UInt64, isDurable: Bool
+    ) -> ByteRangeSet {
+        let ranges: ByteRangeSet? = state.wait { state in
+            if state.claims.contains(where: { $0.isBeingStored && $0.number != number }) { return nil }
             state.claims[HydrationJob.place(of: number, in: state.claims)].isBeingStored = true
             var plan = state.plan
             plan.apply(change)
-            return plan.present
+            guard isDurable else { return plan.present }
+            var result = plan.present.without(state.unsynchronized)
+            // A program's bytes are here only, whatever a power cut may do to them.
+            if case .written(let range) = change { result.insert(range) }
+            return result
         }
+        guard let ranges else { preconditionFailure("a wait without an end has ended") }
+        return ranges
     }
 
     /// `change`: what has come of it.
@@ -46,6 +57,7 @@ extension HydrationJob {
         state.update { state in
             state.claims.remove(at: HydrationJob.place(of: number, in: state.claims))
             if let change { state.plan.apply(change) }
+            if case .written(let range) = change { state.unsynchronized.remove(range) }
         }
     }
 

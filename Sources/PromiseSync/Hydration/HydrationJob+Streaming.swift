@@ -6,7 +6,7 @@ extension HydrationJob {
     /// Who was told that these bytes are here has read them.
     func handedOver(_ ranges: [ByteRange]) {
         if ranges.isEmpty { return }
-        state.withLock { state in
+        state.update { state in
             for range in ranges {
                 if let place = state.serving.firstIndex(of: range) { state.serving.remove(at: place) }
             }

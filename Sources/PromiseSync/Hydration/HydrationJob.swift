@@ -51,6 +51,8 @@ package final class HydrationJob: Sendable {
         var source: Source?
         /// Being written into the file at this moment.
         var landing: [ByteRange] = []
+        /// Fetched since the file was synchronized last: a power cut may leave zeros there.
+        var unsynchronized = ByteRangeSet()
         /// Being changed by calls on the mount at this moment.
         var claims: [Claim] = []
         var claimCount: UInt64 = 0
@@ -66,6 +68,8 @@ package final class HydrationJob: Sendable {
         var isGone = false
         /// Nobody waits any more.
         var isEnded = false
+        /// What is here is about to go: nothing of it is given to readers any more.
+        var isGivenUp = false
         /// Nil until there is something to put into it.
         var file: SharedDescriptor?
         var isMakingFile = false
@@ -141,11 +145,11 @@ package final class HydrationJob: Sendable {
 
     // MARK: Readers
 
-    /// True when the bytes are here, and stay until `handedOver`; else the reply comes later, unless the job has ended (nil: ask
-    /// again).
+    /// True when the bytes are here, and stay until `handedOver`; else the reply comes later, unless the job ends (nil: ask
+    /// again, after `waitWhileClosing`).
     func wait(for range: ByteRange?, id: UInt64, program: String?, reply: @escaping HydrationReply) -> Bool? {
         state.withLock { state in
-            if state.isEnded { return nil }
+            if state.isEnded || state.isGivenUp { return nil }
             if let program { state.program = program }
             if let range {
                 state.plan.read(range)
@@ -196,11 +200,20 @@ package final class HydrationJob: Sendable {
     var isComplete: Bool { state.withLock { $0.plan.isComplete } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
     /// What the index may be told is here; nil when it is told by others, or must not be told any
-    /// more.
-    var rangesToStore: ByteRangeSet? {
+    /// more. `isDurable`: what it is told counts as being on the disk.
+    func rangesToStore(isDurable: Bool) -> ByteRangeSet? {
         state.withLock { state in
-            state.isClosed || state.claims.contains { $0.isBeingStored } ? nil : state.plan.present
+            if state.isClosed || state.claims.contains(where: \.isBeingStored) { return nil }
+            return isDurable ? state.plan.present.without(state.unsynchronized) : state.plan.present
         }
+    }
+
+    /// Fetched, and not on the disk for certain.
+    var unsynchronized: ByteRangeSet { state.withLock { $0.unsynchronized } }
+
+    /// The file was synchronized after these were fetched.
+    func synchronized(_ ranges: ByteRangeSet) {
+        state.withLock { $0.unsynchronized = $0.unsynchronized.without(ranges) }
     }
 
     // MARK: Fetching
@@ -268,6 +281,7 @@ package final class HydrationJob: Sendable {
         state.update { state in
             state.landing.removeAll { $0 == gap }
             state.plan.arrived(present)
+            state.unsynchronized.insert(present)
         }
     }
 
@@ -331,6 +345,12 @@ package final class HydrationJob: Sendable {
         }
         _ = state.wait { $0.isStill ? true : nil }
         return isFirst
+    }
+
+    /// Of a job that is closed: when it returns nobody reads what is here.
+    func giveUp() {
+        state.update { $0.isGivenUp = true }
+        _ = state.wait { $0.serving.isEmpty ? true : nil }
     }
 
     /// It is not in the table any more.

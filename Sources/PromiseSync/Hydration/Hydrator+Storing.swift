@@ -165,7 +165,10 @@ extension Hydrator {
         guard job.close() else { return }
         note(problem, of: job.node)
         // While nobody can make another job, whose bytes would be dropped with these.
-        if problem.code == .localDiskFull || problem.code == .corrupted { dropFetched(job) }
+        if problem.code == .localDiskFull || problem.code == .corrupted {
+            job.giveUp()
+            dropFetched(job)
+        }
         remove(job)
         logger.debug("hydration failed", metadata: ["node": "\(job.node)", "reason": "\(problem.message)"])
         job.end(.failure(problem.failure))
@@ -217,7 +220,7 @@ extension Hydrator {
     ) throws(Failure) {
         try index.write { transaction throws(Failure) in
             guard var node = try transaction.node(job.node), mayStore(job, for: node),
-                let ranges = job.rangesToStore
+                let ranges = job.rangesToStore(isDurable: node.durability.hasBase)
             else {
                 throw job.staleness
             }
@@ -279,6 +282,18 @@ extension Hydrator {
         guard let job = try jobForEdits(of: node) else { return nil }
         guard let file = try contentFile(of: job) else { throw job.staleness }
         return file
+    }
+
+    // MARK: The disk
+
+    /// What was fetched of a node and may not be on the disk: to be asked before its content file is
+    /// synchronized, and given to `synchronized` afterwards.
+    package func unsynchronized(of node: NodeID) -> ByteRangeSet {
+        state.withLock { $0.jobs[node] }?.unsynchronized ?? ByteRangeSet()
+    }
+
+    package func synchronized(_ ranges: ByteRangeSet, of node: NodeID) {
+        state.withLock { $0.jobs[node] }?.synchronized(ranges)
     }
 
     // MARK: Ends

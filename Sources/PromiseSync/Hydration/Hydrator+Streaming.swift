@@ -53,7 +53,10 @@ struct Streaming: Sendable {
 
     /// Gives back what is here of a file, but for what somebody is reading. True when something went.
     private func drop(_ byteCount: UInt64, of job: HydrationJob) -> Bool {
-        guard let file = try? hydrator.fileToFill(of: job), let ranges = job.beginDropping(byteCount) else { return false }
+        // Asked first, so that an edit is never taken from what the index is told.
+        guard (try? mayForget(job)) == true, let file = try? hydrator.fileToFill(of: job),
+            let ranges = job.beginDropping(byteCount)
+        else { return false }
         let isForgotten = (try? forget(job)) ?? false
         // The index says already that nothing is here, so a hole that cannot be punched does no harm.
         if isForgotten {
@@ -64,15 +67,30 @@ struct Streaming: Sendable {
         return isForgotten
     }
 
+    private func mayForget(_ job: HydrationJob) throws(Failure) -> Bool {
+        try hydrator.index.read { transaction throws(Failure) in
+            guard let node = try transaction.node(job.node) else { return false }
+            return try mayForget(job, node, transaction)
+        }
+    }
+
+    /// No more of it was edited here than the provider has, and it is not wanted for good.
+    private func mayForget(
+        _ job: HydrationJob, _ node: Node, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard hydrator.mayStore(job, for: node), !node.isOpenForWriting, node.pin != .pinned,
+            let identifier = try transaction.entries(of: job.node).first?.identifier
+        else { return false }
+        return try transaction.synced(identifier)?.edits == node.edits
+    }
+
     /// Tells the index that no more is here than the job says; false where that may be an edit, or is
     /// wanted for good.
     private func forget(_ job: HydrationJob) throws(Failure) -> Bool {
         var wasDurable = false
         let isDone: Bool = try hydrator.index.writeFreeing { transaction throws(Failure) in
-            guard var node = try transaction.node(job.node), hydrator.mayStore(job, for: node), !node.isOpenForWriting,
-                node.pin != .pinned, let ranges = job.rangesToStore,
-                let identifier = try transaction.entries(of: job.node).first?.identifier,
-                try transaction.synced(identifier)?.edits == node.edits
+            guard var node = try transaction.node(job.node), try mayForget(job, node, transaction),
+                let ranges = job.rangesToStore(isDurable: false)
             else { return false }
             guard node.content == .partial else { return true }
             wasDurable = node.durability.hasBase

@@ -162,7 +162,10 @@ package final class Hydrator: Sendable {
                     defer { state.nextWaiter += 1 }
                     return state.nextWaiter
                 }
-                guard let isHere = job.wait(for: range, id: id, program: program, reply: reply) else { continue }
+                guard let isHere = job.wait(for: range, id: id, program: program, reply: reply) else {
+                    job.waitWhileClosing()
+                    continue
+                }
                 pump(job)
                 if isHere {
                     reply(.success(()))
@@ -184,7 +187,10 @@ package final class Hydrator: Sendable {
             for _ in 0..<8 {
                 guard let job = try job(for: node) else { return waiter.reply(.success(())) }
                 let isHere = job.wait(for: waiter.range, id: waiter.id, program: program, reply: waiter.reply)
-                guard let isHere else { continue }
+                guard let isHere else {
+                    job.waitWhileClosing()
+                    continue
+                }
                 pump(job)
                 if isHere {
                     waiter.reply(.success(()))

@@ -286,7 +286,8 @@ extension FileSystem {
         node.noteWritten()
         node.content = size > 0 && resizing.claim != nil ? .partial : .whole
         let ranges =
-            node.content == .whole ? nil : resizing.claim?.ranges(after: .resized(to: size))
+            node.content == .whole
+            ? nil : resizing.claim?.ranges(after: .resized(to: size), of: node)
         try transaction.setRanges(of: node.id, to: ranges ?? ByteRangeSet())
         try transaction.cutHoles(of: node.id, to: size)
         try transaction.update(node)

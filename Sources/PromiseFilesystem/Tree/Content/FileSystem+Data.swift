@@ -123,7 +123,7 @@ extension FileSystem {
             node.size = max(node.size, range.upper)
             node.noteEdit(at: clock.now())
             if node.content == .partial {
-                try transaction.setRanges(of: id, to: claim.ranges(after: .written(range)))
+                try transaction.setRanges(of: id, to: claim.ranges(after: .written(range), of: node))
             } else {
                 // Whoever made it whole took the write's time from the content file.
                 try stampContent(of: node)

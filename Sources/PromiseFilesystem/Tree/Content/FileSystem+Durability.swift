@@ -57,9 +57,11 @@ extension FileSystem {
         if opens.hasWriters(id) { noteWrites(of: id, isClosing: false) }
         if let node = try known(id), node.kind == .file, node.content != .absent {
             let file = try contentFile(of: node)
+            let fetched = engine.hydrator.unsynchronized(of: id)
             try index.synchronize(after: file.number) { () throws(Failure) in
                 try file.synchronize(dataOnly: dataOnly, label: "content.synchronize")
             }
+            engine.hydrator.synchronized(fetched, of: id)
             if node.version != nil, opens.hasWriters(id) ? !node.durability.hasBase : !node.durability.isWhole {
                 try noteDurable(node)
                 try index.synchronize()
@@ -73,7 +75,9 @@ extension FileSystem {
     /// `synced`: as it was before its content file was synchronized.
     private func noteDurable(_ synced: Node) throws(Failure) {
         try index.write { transaction throws(Failure) in
-            try transaction.noteDurable(synced, isWrittenTo: opens.hasWriters(synced.id))
+            try transaction.noteDurable(
+                synced, isWrittenTo: opens.hasWriters(synced.id),
+                unsynchronized: engine.hydrator.unsynchronized(of: synced.id))
         }
     }
 
@@ -93,11 +97,18 @@ extension FileSystem {
 }
 
 extension Transaction {
-    /// The content file was synchronized. `synced`: the node before that.
-    func noteDurable(_ synced: Node, isWrittenTo: Bool) throws(Failure) {
+    /// The content file was synchronized. `synced`: the node before that. `unsynchronized`: what was
+    /// fetched meanwhile, which does not count as here until it is on the disk, too.
+    func noteDurable(
+        _ synced: Node, isWrittenTo: Bool, unsynchronized: ByteRangeSet
+    ) throws(Failure) {
+        // What became whole meanwhile did so by bytes that may not be on the disk.
         guard var node = try node(synced.id), node.generation == synced.generation,
-            node.version == synced.version
+            node.version == synced.version, node.content == synced.content
         else { return }
+        if node.content == .partial, !unsynchronized.isEmpty {
+            try setRanges(of: node.id, to: try ranges(of: node.id).without(unsynchronized))
+        }
         node.durability = node.edits == synced.edits && !isWrittenTo ? .whole : .begun
         try update(node)
     }

@@ -174,9 +174,29 @@ extension FileSystem {
     func withdraw(_ id: NodeID) {
         opens.withdraw(id)
         if !opens.isOpen(id), opens.writeFile(of: id) != nil { noteWrites(of: id, isClosing: true) }
+        let node = opens.isOpen(id) ? nil : try? known(id)
+        if node?.isOpenForWriting == true { noteUnwritten(id) }
         // It may have lost its last name while the open was under way.
-        if !opens.isOpen(id), (try? known(id))?.linkCount == 0 { deleteIfNameless(id) }
+        if node?.linkCount == 0 { deleteIfNameless(id) }
         opens.forgetIfUnused(id)
+    }
+
+    /// The index says that it is being written to, and nobody got so far.
+    private func noteUnwritten(_ id: NodeID) {
+        do throws(Failure) {
+            try index.writeFreeing { transaction throws(Failure) in
+                guard !opens.isOpen(id), opens.writeFile(of: id) == nil,
+                    var node = try transaction.node(id), node.isOpenForWriting
+                else { return }
+                node.isOpenForWriting = false
+                try transaction.update(node)
+            }
+        } catch {
+            // It is looked at by the next open or start.
+            logger.warning(
+                "an open that failed was not noted",
+                metadata: ["node": "\(id)", "reason": "\(error.message)"])
+        }
     }
 
     package func release(_ id: NodeID, handle: HandleID) {

@@ -82,7 +82,7 @@ extension FileSystem {
                 try transaction.takeSize(of: id, status, now: clock.now())
                 if node.content == .partial, let claim {
                     try transaction.setRanges(
-                        of: id, to: claim.ranges(after: .resized(to: status.size)))
+                        of: id, to: claim.ranges(after: .resized(to: status.size), of: node))
                 }
                 return status.size
             }

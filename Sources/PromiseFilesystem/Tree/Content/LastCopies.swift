@@ -2,6 +2,7 @@ import Logging
 import PromiseContent
 import PromiseCore
 import PromiseIndex
+import PromiseSync
 import PromiseSystem
 
 /// Contents that no provider will have in a moment: the item that they were fetched from gets other content, or is removed, by an
@@ -13,14 +14,19 @@ final class LastCopies: Sendable {
     private let index: Index
     private let content: ContentStore
     private let opens: OpenTable
+    private let hydrator: Hydrator
     private let workers: BlockingPool
     private let logger: Logger
     private let waiting = RankedMutex(.leaf, [NodeID]())
 
-    init(index: Index, content: ContentStore, opens: OpenTable, workers: BlockingPool, logger: Logger) {
+    init(
+        index: Index, content: ContentStore, opens: OpenTable, hydrator: Hydrator,
+        workers: BlockingPool, logger: Logger
+    ) {
         self.index = index
         self.content = content
         self.opens = opens
+        self.hydrator = hydrator
         self.workers = workers
         self.logger = logger
     }
@@ -64,9 +70,13 @@ final class LastCopies: Sendable {
         guard let node, node.content != .absent else { return }
         if !node.durability.isWhole {
             let file = SharedDescriptor(try content.open(node.id, node.generation, writable: false))
+            let fetched = hydrator.unsynchronized(of: id)
             try file.synchronize(label: "content.synchronize.last")
+            hydrator.synchronized(fetched, of: id)
             try index.write { transaction throws(Failure) in
-                try transaction.noteDurable(node, isWrittenTo: opens.hasWriters(id))
+                try transaction.noteDurable(
+                    node, isWrittenTo: opens.hasWriters(id),
+                    unsynchronized: hydrator.unsynchronized(of: id))
             }
         }
         try index.synchronize()

@@ -28,7 +28,8 @@ package enum AfterPowerCut: Equatable {
         // The time of partial content is the time of what was fetched last.
         let isPartial = node.content == .partial
         let isSame = found.size == node.size && (isPartial || found.modificationTime == node.modificationTime)
-        if isAgreed, !node.durability.isWhole {
+        // Of partial content only what was edited here is on the disk for certain.
+        if isAgreed, isPartial || !node.durability.isWhole {
             return node.isOpenForWriting && !isSame && !isPartial ? .doubt : .fetchAgain
         }
         if node.durability.hasBase || !hasAgreed { return isSame ? .keep : .takeAsEdit }

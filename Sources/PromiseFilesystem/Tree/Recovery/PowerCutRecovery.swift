@@ -33,10 +33,15 @@ struct PowerCutRecovery {
 
     private func recover(_ node: Node) throws(Failure) {
         let status = try content.status(node.id, node.generation)
-        let agreed = node.durability.isWhole ? [] : try index.read { transaction throws(Failure) in
+        let isCertain = node.durability.isWhole && node.content == .whole
+        let agreed = isCertain ? [] : try index.read { transaction throws(Failure) in
             try transaction.agreedItems(of: node.id)
         }
-        let isAgreed = !agreed.isEmpty && agreed.allSatisfy { $0.edits == node.edits }
+        // What was brought to the disk is perhaps the last copy of a version.
+        let mayBeLast =
+            node.durability.isWhole && !agreed.contains { $0.item.version == node.version }
+        let isAgreed =
+            !agreed.isEmpty && !mayBeLast && agreed.allSatisfy { $0.edits == node.edits }
         let judgement = AfterPowerCut.judge(
             node, isAgreed: isAgreed, hasAgreed: !agreed.isEmpty, found: status.map { ($0.size, $0.modificationTime) },
             isComplete: { isComplete(node) })
