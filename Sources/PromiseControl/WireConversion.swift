@@ -126,15 +126,15 @@ extension ProgressDocument {
             bytesTotal: progress.bytesTotal, failures: progress.failures.map { ItemFailureDocument(path: $0.path, $0.failure) })
     }
 
-    /// Several fetches shown as one.
-    init(sum parts: some Sequence<ProgressDocument>) {
+    /// Several fetches shown as one. `tellsFailures`: at the end alone, as there may be thousands.
+    init(sum parts: some Sequence<ProgressDocument>, tellsFailures: Bool) {
         self.init(filesDone: 0, filesTotal: 0, bytesDone: 0, bytesTotal: 0, failures: [])
         for part in parts {
             filesDone += part.filesDone
             filesTotal += part.filesTotal
-            bytesDone += part.bytesDone
-            bytesTotal += part.bytesTotal
-            failures += part.failures
+            bytesDone = bytesDone.plus(part.bytesDone)
+            bytesTotal = bytesTotal.plus(part.bytesTotal)
+            if tellsFailures { failures += part.failures }
         }
     }
 }

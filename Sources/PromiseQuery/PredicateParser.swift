@@ -179,7 +179,7 @@ package struct PredicateParser {
             try advance()
             return .key(result)
         case .word(let name):
-            if let value = try keyword(name) { return .value(value) }
+            if let value = try keyword(name, 0) { return .value(value) }
             let result = try key(name)
             try advance()
             return .key(result)
@@ -195,6 +195,7 @@ package struct PredicateParser {
     }
 
     private mutating func value(depth: Int) throws(PredicateError) -> QueryValue {
+        guard depth < PredicateParser.depthMax else { throw problem("the predicate is nested too deeply") }
         try count()
         let result: QueryValue
         switch token {
@@ -209,7 +210,7 @@ package struct PredicateParser {
         case .symbol("{"), .symbol("("): return try list(depth: depth)
         case .symbol("-"), .symbol("+"): return try signed()
         case .word(let name):
-            guard let value = try keyword(name) else { throw unexpected("a value") }
+            guard let value = try keyword(name, depth) else { throw unexpected("a value") }
             return value
         default: throw unexpected("an attribute or a value")
         }
@@ -217,13 +218,13 @@ package struct PredicateParser {
         return result
     }
 
-    private mutating func keyword(_ name: String) throws(PredicateError) -> QueryValue? {
+    private mutating func keyword(_ name: String, _ depth: Int) throws(PredicateError) -> QueryValue? {
         let result: QueryValue
         switch name.uppercased() {
         case "TRUE", "YES": result = .truth(true)
         case "FALSE", "NO": result = .truth(false)
         case "NIL", "NULL": result = .null
-        case "CAST": return try cast()
+        case "CAST": return try cast(depth)
         default: return nil
         }
         try advance()
@@ -255,10 +256,10 @@ package struct PredicateParser {
     }
 
     /// `CAST("2024-02-29T12:00:00Z", "NSDate")`; a number is seconds since 2001, as there.
-    private mutating func cast() throws(PredicateError) -> QueryValue {
+    private mutating func cast(_ depth: Int) throws(PredicateError) -> QueryValue {
         try advance()
         try expect("(")
-        let value = try value(depth: 1)
+        let value = try value(depth: depth + 1)
         try expect(",")
         guard token == .text("NSDate") else { throw unexpected("\"NSDate\"") }
         try advance()

@@ -12,6 +12,26 @@ struct RegularExpression: Sendable {
         case repetition(Node, Int, Int?)
         case start
         case end
+
+        /// Without what matches nothing but the empty text: it adds no instruction, however often a
+        /// pattern repeats it.
+        var withoutEmptyParts: Node {
+            switch self {
+            case .empty, .any, .scalar, .oneOf, .start, .end: return self
+            case .sequence(let nodes):
+                let rest = nodes.map(\.withoutEmptyParts).filter { !$0.isEmpty }
+                return rest.isEmpty ? .empty : .sequence(rest)
+            case .alternatives(let nodes): return .alternatives(nodes.map(\.withoutEmptyParts))
+            case .star(let node):
+                let node = node.withoutEmptyParts
+                return node.isEmpty ? .empty : .star(node)
+            case .repetition(let node, let least, let most):
+                let node = node.withoutEmptyParts
+                return node.isEmpty || most == 0 ? .empty : .repetition(node, least, most)
+            }
+        }
+
+        private var isEmpty: Bool { if case .empty = self { true } else { false } }
     }
 
     private enum Instruction: Sendable {
@@ -30,7 +50,7 @@ struct RegularExpression: Sendable {
     var instructionCount: Int { program.count }
 
     init(_ node: Node) throws(PredicateError) {
-        try add(node)
+        try add(node.withoutEmptyParts)
         program.append(.match)
     }
 

@@ -158,7 +158,7 @@ struct RegularExpressionParser {
             if scalar == "[" { throw problem("a class within a class is not known") }
             if scalar == "\\", let known = escapedClass() {
                 guard !known.isNegated else { throw problem("an opposite class within a class is not known") }
-                members.kinds += known.kinds
+                members.kinds.formUnion(known.kinds)
                 continue
             }
             let lower = scalar == "\\" ? try escaped() : scalar

@@ -23,7 +23,8 @@ struct ScalarClass: Sendable {
     }
 
     var ranges: [ClosedRange<UInt32>] = []
-    var kinds: [Kind] = []
+    /// Each once, however often a pattern names it: every character of a text is looked for in them.
+    var kinds: Set<Kind> = []
     var isNegated = false
 
     /// Of members that are in order.

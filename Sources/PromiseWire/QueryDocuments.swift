@@ -7,8 +7,15 @@ public enum WireValue: Codable, Sendable, Hashable {
     case text(String)
     case list([WireValue])
 
+    /// Each level of lists costs as much as all above it. Documents have one, in a few of their own.
+    private static let depthMax = 12
+
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
+        guard decoder.codingPath.count <= WireValue.depthMax else {
+            throw DecodingError.dataCorruptedError(
+                in: container, debugDescription: "lists are nested too deeply")
+        }
         if container.decodeNil() {
             self = .null
         } else if let value = try? container.decode(Bool.self) {

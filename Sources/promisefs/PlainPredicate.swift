@@ -11,7 +11,7 @@ enum PlainPredicate {
     /// Words and pattern may have bytes that are no text, as `RawArguments` has them.
     static func predicate(_ text: String?, name: String?) -> String {
         var parts: [String] = []
-        if let name { parts.append("kMDItemFSName LIKE[c] \(quoted(name))") }
+        if let name { parts.append("kMDItemFSName LIKE[c] \(quotedPattern(name))") }
         if let text { parts.append(words(in: text).map(contained) ?? (parts.isEmpty ? text : "(\(text))")) }
         return parts.joined(separator: " AND ")
     }
@@ -29,9 +29,21 @@ enum PlainPredicate {
         return words.isEmpty || words.contains(where: { keywords.contains($0.uppercased()) }) ? nil : words
     }
 
+    /// The user's own `\` takes the meaning of a `*` away. One by which a byte is shown that is no
+    /// text stands for itself.
+    private static func quotedPattern(_ pattern: String) -> String {
+        let parts = RawArguments.bytes(of: pattern).split(
+            separator: UInt8(ascii: "\\"), omittingEmptySubsequences: false)
+        let shown = parts.map { escapedForDisplay($0).replacing("\\", with: "\\\\") }
+        return inQuotes(shown.joined(separator: "\\"))
+    }
+
     /// As queries show names.
     private static func quoted(_ text: String) -> String {
-        let text = escapedForDisplay(RawArguments.bytes(of: text))
-        return "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+        inQuotes(escapedForDisplay(RawArguments.bytes(of: text)))
+    }
+
+    private static func inQuotes(_ text: String) -> String {
+        "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }
 }

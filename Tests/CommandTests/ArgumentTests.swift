@@ -238,7 +238,8 @@ import Testing
         #expect(PlainPredicate.predicate("report 2024", name: nil) == words)
         #expect(PlainPredicate.predicate(nil, name: #"a"*.txt"#) == #"kMDItemFSName LIKE[c] "a\"*.txt""#)
         // As queries show such a name.
-        #expect(PlainPredicate.predicate(nil, name: "new\nline") == #"kMDItemFSName LIKE[c] "new\\nline""#)
+        #expect(PlainPredicate.predicate(nil, name: "new\nline") == #"kMDItemFSName LIKE[c] "new\\\\nline""#)
+        #expect(PlainPredicate.predicate(nil, name: #"a\*b"#) == #"kMDItemFSName LIKE[c] "a\\*b""#)
         for predicate in ["TRUEPREDICATE", "kMDItemFSSize > 1", "not isUploaded", #"a CONTAINS "b""#] {
             #expect(PlainPredicate.predicate(predicate, name: nil) == predicate)
         }

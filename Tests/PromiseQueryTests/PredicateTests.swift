@@ -182,3 +182,33 @@ import Testing
         #expect(other.sortOrder(against: short, isDescending: true) < 0 && short.sortOrder(against: short) == 0)
     }
 }
+
+/// What strangers write, and what it costs.
+@Suite struct HostilePredicateTests {
+    private func holds(_ text: String, _ arguments: [QueryValue] = []) throws -> Bool {
+        try PredicateParser.parse(text, arguments: arguments).isSatisfied(by: PredicateTests.Item())
+    }
+
+    /// Every character of a name was looked for in each of them, under the index's lock.
+    @Test(.timeLimit(.minutes(1))) func aClassThatNamesOneKindOftenIsOne() throws {
+        var item = PredicateTests.Item()
+        item.values[.name] = .text(Array(String(repeating: "n", count: 250).utf8))
+        let kinds = String(repeating: "\\\\d", count: 5_000)
+        let predicate = try PredicateParser.parse("kMDItemFSName MATCHES '[^\(kinds)]*x'")
+        for _ in 0..<500 { #expect(!predicate.isSatisfied(by: item)) }
+    }
+
+    /// It took seconds, as nothing was counted that adds nothing.
+    @Test(.timeLimit(.minutes(1))) func whatIsEmptyAndRepeatedCostsNothing() throws {
+        let empty = String(repeating: "()", count: 20_000)
+        #expect(try holds("'b' MATCHES %@", [.text("((b\(empty)){1}){1}")]))
+        #expect(try holds("'bbb' MATCHES %@", [.text("((b()()){3}(){1000}(a|)*)")]))
+        #expect(try !holds("'b' MATCHES %@", [.text("(\(empty)){1000}")]))
+        #expect(try holds("'' MATCHES %@", [.text("(a{0}()*){1000}")]))
+    }
+
+    @Test func whatIsCastManyTimesOverIsRefused() {
+        let casts = String(repeating: "CAST(", count: 9_000)
+        #expect(throws: PredicateError.self) { try PredicateParser.parse("kMDItemFSName == \(casts)") }
+    }
+}

@@ -1,5 +1,6 @@
 import Glibc
 import PromiseCore
+import PromiseIndex
 import PromiseProvider
 import PromiseSync
 import PromiseSystem
@@ -9,6 +10,8 @@ import Testing
 /// Fetched bytes and bytes written here meet in one file while both are on their way.
 @Suite(.timeLimit(.minutes(2))) struct LandingTests {
     private static let size: UInt64 = 4 << 20
+    private static let node = Node(
+        id: NodeID(2), kind: .file, mode: 0o644, owner: 0, group: 0, time: .zero)
     private let folder: TemporaryFolder
 
     init() throws { folder = try TemporaryFolder("landing") }
@@ -41,6 +44,39 @@ import Testing
         elsewhere.withdraw()
         here.withdraw()
         #expect(order.withLock { $0 } == ["landing", "elsewhere", "landed", "here"])
+    }
+
+    /// A power cut took it, and zeros were uploaded over the provider's version.
+    @Test func whatWasFetchedSinceTheFsyncDoesNotCountAsOnTheDisk() throws {
+        let job = try job()
+        _ = try job.arrived(ByteRange(0, 16384)) { $0.count }
+        let (written, fetched) = (ByteRange(4096, 8192), ByteRange(0, 16384))
+        var synchronized = Self.node
+        synchronized.durability = .begun
+        let claim = try #require(job.claim(written))
+        #expect(claim.ranges(after: .written(written), of: synchronized) == ByteRangeSet([written]))
+        #expect(claim.ranges(after: .written(written), of: Self.node) == ByteRangeSet([fetched]))
+        claim.confirm(.written(written))
+    }
+
+    /// The index had the one of two writes only, until the other one was noted: a kill in between lost that.
+    @Test func whatIsBeingStoredByOneWriteIsStoredByTheNext() throws {
+        let job = try job()
+        let (first, second) = (ByteRange(0, 4096), ByteRange(8192, 12288))
+        let one = try #require(job.claim(first))
+        let other = try #require(job.claim(second))
+        _ = one.ranges(after: .written(first), of: Self.node)
+        let stored = Monitor(ByteRangeSet?.none)
+        let writer = OwnedThread(name: "write") {
+            let ranges = other.ranges(after: .written(second), of: Self.node)
+            stored.update { $0 = ranges }
+        }
+        usleep(50_000)
+        #expect(stored.withLock { $0 } == nil)
+        one.confirm(.written(first))
+        writer.join()
+        #expect(stored.withLock { $0 } == ByteRangeSet([first, second]))
+        other.confirm(.written(second))
     }
 
     @Test func whatWasWrittenHereIsNotFetched() throws {
@@ -90,7 +126,7 @@ import Testing
         try #require(job.claim(ByteRange(0, 4096))).confirm(.written(ByteRange(0, 4096)))
         let claim = try #require(job.claim(ByteRange(0, 8192)))
         #expect(
-            claim.ranges(after: .written(ByteRange(0, 8192))) == ByteRangeSet([ByteRange(0, 8192)]))
+            claim.ranges(after: .written(ByteRange(0, 8192)), of: Self.node) == ByteRangeSet([ByteRange(0, 8192)]))
         #expect(claim.isPartlyHere(ByteRange(0, 8192)))
         claim.withdraw()
         #expect(try gaps(of: ByteRange(0, 16384), in: job) == [ByteRange(4096, 16384)])
@@ -101,7 +137,7 @@ import Testing
         let range = ByteRange(Self.size + 4096, Self.size + 8192)
         let refused = try #require(job.claim(range))
         #expect(
-            refused.ranges(after: .written(range))
+            refused.ranges(after: .written(range), of: Self.node)
                 == ByteRangeSet([ByteRange(Self.size, range.upper)]))
         refused.withdraw()
         let claim = try #require(job.claim(range))
@@ -119,7 +155,7 @@ import Testing
         try #require(job.claim(ByteRange(2 << 20, 3 << 20))).confirm(
             .written(ByteRange(2 << 20, 3 << 20)))
         let claim = try #require(job.claimSize(size))
-        _ = claim.ranges(after: .resized(to: size))
+        _ = claim.ranges(after: .resized(to: size), of: Self.node)
         claim.withdraw()
         let all = ByteRange(0, Self.size * 2)
         #expect(

@@ -49,9 +49,7 @@ extension DocumentRoutes {
             names = try standing.item.flatMap { item throws(Failure) in
                 try services.grants.shownPath(of: item.node, for: principal)
             }
-            // Who made it may have noted where the item is.
-            let path = Key(AttributeKey.path.rawValue)
-            if kept[path] != nil { kept[path] = names.map { .string(PathText($0).display) } }
+            tell(&kept, onlyOf: names)
         }
         let path = names.map { PathText($0) }
         return ResolvedBookmarkDocument(
@@ -61,6 +59,20 @@ extension DocumentRoutes {
             attributes: WireCoding.decode(
                 [String: WireValue].self, from: JSON.map(kept).encoded) ?? [:],
             scope: standing.scope?.grant.id.rawValue)
+    }
+
+    /// Who made a bookmark may have noted where the item is: an application hears of the place that
+    /// it has, or of none.
+    private func tell(_ kept: inout [Key: JSON], onlyOf names: [FileName]?) {
+        let shown = names.map { PathText($0) }
+        let places: [(AttributeKey, String?)] = [
+            (.path, shown?.display), (.pathBytes, shown?.bytes),
+            (.locationInContainer, nil), (.identifier, nil), (.linkTarget, nil),
+            (.downloadingError, nil), (.uploadingError, nil),
+        ]
+        for (key, text) in places where kept[Key(key.rawValue)] != nil {
+            kept[Key(key.rawValue)] = text.map { .string($0) }
+        }
     }
 
     private func attributes(_ keys: [AttributeKey], of item: NamedItem) async throws -> [Key: JSON] {

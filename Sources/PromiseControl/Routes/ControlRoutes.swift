@@ -90,7 +90,7 @@ struct ControlRoutes: Sendable {
             let parts = Mutex([Int: ProgressDocument]())
             let update: @Sendable (Int, ProgressDocument) -> Void = { index, part in
                 parts.withLock { $0[index] = part }
-                reporter.report { ProgressDocument(sum: parts.withLock { Array($0.values) }) }
+                reporter.report { ProgressDocument(sum: parts.withLock { Array($0.values) }, tellsFailures: false) }
             }
             await withTaskGroup(of: Void.self) { group in
                 for (index, path) in paths.enumerated() {
@@ -98,7 +98,8 @@ struct ControlRoutes: Sendable {
                     group.addTask { update(index, await fetchOne(path) { update(index, $0) }) }
                 }
             }
-            return ProgressDocument(sum: parts.withLock { parts in paths.indices.compactMap { parts[$0] } })
+            let all = parts.withLock { parts in paths.indices.compactMap { parts[$0] } }
+            return ProgressDocument(sum: all, tellsFailures: true)
         }
     }
 

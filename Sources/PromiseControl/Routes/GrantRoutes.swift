@@ -97,6 +97,8 @@ struct GrantRoutes: Sendable {
         let principal = context.principal
         let begun = try await grants.beginLaunch(of: document.application, by: principal)
         let connection = context.connection
+        // Also when it has closed already, and the answer is never begun.
+        _ = connection.whenClosed { Task { await grants.endLaunch(begun.launch) } }
         if let namespace = document.mountNamespace {
             do throws(Failure) {
                 try grants.bind(begun.launch, to: .mount(namespace), by: principal)

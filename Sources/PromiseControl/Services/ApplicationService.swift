@@ -143,7 +143,19 @@ final class ApplicationService: ControlService {
         _ node: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void
     ) async throws(Failure) -> FetchProgress {
         try require(.read, node, "items.fetch")
-        return try await base.fetch(node, progress: progress)
+        let shown = try shown(node, "items.fetch")
+        let hidden = try base.information(of: NamedItem(node: node)).path
+        let own: @Sendable (FetchProgress) -> FetchProgress = { told in
+            var told = told
+            told.failures = told.failures.map { failed in
+                let isBelow = failed.path.starts(with: hidden)
+                let rest = isBelow ? failed.path.dropFirst(hidden.count) : []
+                let sentence = ApplicationSight.sentence(failed.failure.message)
+                return (shown + rest, Failure(failed.failure.code, sentence))
+            }
+            return told
+        }
+        return own(try await base.fetch(node) { progress(own($0)) })
     }
 
     /// Below a folder that it was given, or all that it was given.
@@ -154,13 +166,32 @@ final class ApplicationService: ControlService {
         try requireNoPlaces(query)
         var query = query
         if case .application(let own, _) = principal { query.application = own }
+        // It is of what the application has, of which the domain's index does not know.
+        let limit = query.limit
+        query.limit = nil
+        do {
+            try await runWhole(query, limit, aliveInterval, send)
+        } catch is Enough {
+            try await send(.gathered)
+        }
+    }
+
+    /// There are as many results as were asked for.
+    private struct Enough: Error {}
+
+    private func runWhole(
+        _ query: QueryRequest, _ limit: Int?, _ aliveInterval: Duration,
+        _ send: (QueryEvent) async throws -> Void
+    ) async throws {
         var known: Set<EntryID> = []
         try await base.run(query, aliveInterval: aliveInterval) { event in
             switch event {
             case .added(let found):
-                let own = try reachable(found)
+                let rest = limit.map { $0 - known.count } ?? .max
+                let own = Array(try reachable(found).prefix(rest))
                 known.formUnion(own.map(\.id))
-                try await send(.added(own))
+                if !own.isEmpty { try await send(.added(own)) }
+                if known.count == limit { throw Enough() }
             case .changed(let found):
                 let own = try reachable(found)
                 let gone = found.filter { item in
@@ -171,10 +202,11 @@ final class ApplicationService: ControlService {
                 known.formUnion(new.map(\.id))
                 if !gone.isEmpty { try await send(.removed(gone.map { ($0.id, $0.node) })) }
                 if !new.isEmpty { try await send(.added(new)) }
-                try await send(old.isEmpty ? .alive : .changed(old))
+                // Nothing at all of what it was not given: not even when that changes.
+                if !old.isEmpty { try await send(.changed(old)) }
             case .removed(let items):
                 let own = items.filter { known.remove($0.id) != nil }
-                try await send(own.isEmpty ? .alive : .removed(own))
+                if !own.isEmpty { try await send(.removed(own)) }
             case .reset:
                 known = []
                 try await send(.reset)

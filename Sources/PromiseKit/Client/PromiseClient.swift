@@ -377,7 +377,8 @@ extension ProgressDocument {
     fileprivate static func + (left: ProgressDocument, right: ProgressDocument) -> ProgressDocument {
         ProgressDocument(
             filesDone: left.filesDone + right.filesDone, filesTotal: left.filesTotal + right.filesTotal,
-            bytesDone: left.bytesDone + right.bytesDone, bytesTotal: left.bytesTotal + right.bytesTotal,
+            bytesDone: left.bytesDone.plus(right.bytesDone),
+            bytesTotal: left.bytesTotal.plus(right.bytesTotal),
             failures: left.failures + right.failures)
     }
 }

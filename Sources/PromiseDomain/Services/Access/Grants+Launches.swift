@@ -25,6 +25,15 @@ package enum BoundNamespace: Hashable, Sendable {
         case .user(let number): peer.userNamespaces.contains(number)
         }
     }
+
+    /// Whether the process may have come out of it: from a mount namespace anybody gets into another
+    /// one with a user namespace of its own (unshare(2)), but never back into the daemon's.
+    func mayHaveHeld(_ peer: PeerProcess) -> Bool {
+        guard case .mount = self else { return false }
+        return peer.userNamespaces.first != BoundNamespace.daemonsUserNamespace
+    }
+
+    private static let daemonsUserNamespace = PeerProcess.ofThisProcess()?.userNamespaces.first
 }
 
 // The launches of applications, and what they start by bookmarks.
@@ -84,7 +93,7 @@ extension Grants {
         return state.withLock { state in
             state.launches.values.contains { launch in
                 guard let bound = launch.bound else { return false }
-                return peer.map { bound.holds($0) } ?? mayBeAny
+                return peer.map { bound.holds($0) || bound.mayHaveHeld($0) } ?? mayBeAny
             }
         }
     }

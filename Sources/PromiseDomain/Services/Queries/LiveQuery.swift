@@ -30,6 +30,9 @@ package final class LiveQuery: StitchedReader {
         var events: [QueryEvent] = []
         var queuedCount = 0
         var isOverflowed = false
+        /// All that there was has been gathered: from now on the hub tells of changes. Before, it may
+        /// still tell of what the query was about until it started again.
+        var isFollowing = false
         /// What changes up to this one mean is in `events`, or has been.
         var told: Int64 = 0
         /// It has been told what happened while it gathered.
@@ -131,7 +134,8 @@ package final class LiveQuery: StitchedReader {
             place = next
             let rest = (request.order.isEmpty ? request.limit : nil).map { max($0 - told, 0) } ?? .max
             told += min(items.count, rest)
-            guard told <= LiveQuery.resultCountMax else {
+            let isKept = request.isLive || !request.order.isEmpty || plan.namePart != nil
+            guard !isKept || told <= LiveQuery.resultCountMax else {
                 throw Failure(.tooLarge, "more than \(LiveQuery.resultCountMax) items match; narrow the predicate or the scope")
             }
             if request.order.isEmpty {
@@ -145,7 +149,10 @@ package final class LiveQuery: StitchedReader {
         }
         await hub.settle()
         if !request.order.isEmpty { try await sendSorted(collected, send) }
-        if request.isLive { hub.join(self) }
+        if request.isLive {
+            state.withLock { $0.isFollowing = true }
+            hub.join(self)
+        }
         try await send(.gathered)
     }
 
@@ -159,7 +166,7 @@ package final class LiveQuery: StitchedReader {
             var place = place
             var found: [FoundItem] = []
             repeat {
-                found += try index.read { transaction throws(Failure) in
+                found += try index.readInTurn { transaction throws(Failure) in
                     var result: [FoundItem] = []
                     for item in try transaction.candidates(plan, &place, limit: count) {
                         if let item = try matching(item, transaction), isNew(item) { result.append(item) }
@@ -175,9 +182,10 @@ package final class LiveQuery: StitchedReader {
 
     private func isNew(_ item: FoundItem) -> Bool {
         state.withLock { state in
-            // Only a plan by names may bring an item twice.
+            // Only a plan by names may bring an item twice, as it was found and as it became meanwhile.
             guard request.isLive || plan.namePart != nil else { return true }
-            return state.insert(item)
+            // Who follows is told of the change later.
+            return state.known[item.id] == nil && state.insert(item)
         }
     }
 
@@ -240,6 +248,7 @@ package final class LiveQuery: StitchedReader {
             let found = try matching(item, transaction)
             gone.remove(item.entry.id)
             state.withLock { state in
+                guard state.isFollowing else { return }
                 if let found { state.tell(found) } else { state.tellRemoved(item.entry.id) }
             }
         }
@@ -248,9 +257,9 @@ package final class LiveQuery: StitchedReader {
             if let moved = try transaction.entry(entry), let other = try transaction.node(moved.node),
                 let found = try matching(IndexedItem(entry: moved, node: other), transaction)
             {
-                state.withLock { $0.tell(found) }
+                state.withLock { if $0.isFollowing { $0.tell(found) } }
             } else {
-                state.withLock { $0.tellRemoved(entry) }
+                state.withLock { if $0.isFollowing { $0.tellRemoved(entry) } }
             }
         }
     }
@@ -258,6 +267,7 @@ package final class LiveQuery: StitchedReader {
     /// To be called after changes have been looked at, all of them up to `position`: the reader looks for events.
     func signal(upTo position: Int64? = nil) {
         let hasEvents = state.withLock { state in
+            guard state.isFollowing || state.isOverflowed else { return false }
             if let position { state.told = position }
             if state.queuedCount > LiveQuery.queuedCountMax { state.isOverflowed = true }
             // What is not read will not be told, so it need not be kept.
