@@ -67,7 +67,7 @@ enum Output {
     }
     private static let isQuiet = Atomic<Bool>(false)
 
-    /// A daemon goes on when nobody takes what it says.
+    /// Whoever changes something goes on when nobody takes what it says: what it has begun is done.
     static func goesOnWithoutReader() { endsUnwritten.store(false, ordering: .relaxed) }
     private static let endsUnwritten = Atomic<Bool>(true)
 
@@ -101,7 +101,10 @@ enum Output {
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
             if count < 0 && errno == EINTR { continue }
-            if count < 0 && descriptor == STDOUT_FILENO && errno == EPIPE { exit(0) }
+            if count < 0 && descriptor == STDOUT_FILENO && errno == EPIPE {
+                if endsUnwritten.load(ordering: .relaxed) { exit(0) }
+                return
+            }
             if count < 0 && errno == EAGAIN {
                 var waited = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&waited, 1, -1)

@@ -72,7 +72,14 @@ package struct WebDAVLocation: Hashable, Sendable {
     var identity: String { alias ?? origin + basePath }
 
     /// As the user named it, without secrets.
-    package var name: String { alias ?? "webdav+\(scheme)://" + (user.map { "\($0)@" } ?? "") + authority + basePath }
+    package var name: String {
+        alias ?? "webdav+\(scheme)://" + (user.map { "\(shown($0))@" } ?? "") + authority + basePath
+    }
+
+    /// As it was given, but for what would end a user in a URL.
+    private func shown(_ user: String) -> String {
+        user.contains { "/:#?".contains($0) } ? PercentEncoding.encoded(Array(user.utf8)) : user
+    }
 
     /// Host and port as they are in a URL.
     var authority: String { (host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host) + (port.map { ":\($0)" } ?? "") }

@@ -12,6 +12,11 @@ struct LoginWriter {
 
     /// Returns whether the password is in the Secret Service.
     func write() throws(CommandFailure) -> Bool {
+        try SettingsTurn.take(writeInTurn)
+    }
+
+    /// As `write`, for who has the turn.
+    func writeInTurn() throws(CommandFailure) -> Bool {
         guard let path = BaseFolders.credentials() else {
             throw CommandFailure("there is no home folder; set HOME or XDG_CONFIG_HOME")
         }

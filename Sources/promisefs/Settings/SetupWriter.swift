@@ -11,6 +11,10 @@ struct SetupWriter {
 
     /// Returns whether the password went to the Secret Service; nil when there is none.
     @discardableResult func write() throws(CommandFailure) -> Bool? {
+        try SettingsTurn.take(writeInTurn)
+    }
+
+    private func writeInTurn() throws(CommandFailure) -> Bool? {
         var isInService: Bool?
         let configuration = try added(
             to: environment("PROMISEFS_CONFIG").map { Array($0.utf8) } ?? BaseFolders.configuration(), SetupWriter.table(answers))
@@ -28,7 +32,7 @@ struct SetupWriter {
         if let password = answers.password {
             let login = LoginWriter(
                 domain: answers.name, user: answers.user, password: password, mayUseService: answers.mayUseService)
-            isInService = try login.write()
+            isInService = try login.writeInTurn()
         }
         if !isWritten { try SetupWriter.replace(configuration.path, configuration.new) }
         return isInService
@@ -116,7 +120,9 @@ struct SetupWriter {
         guard case .file(let path) = NamedFile(path) else {
             throw CommandFailure("\(escapedForDisplay(path)) is no file")
         }
-        let draft = path + Array(".new".utf8)
+        let draft = path + Array(".\(getpid()).new".utf8)
+        var isDone = false
+        defer { if !isDone { _ = withCPath(draft) { unlink($0) } } }
         do throws(SystemError) {
             try makeFolders(Array(path[..<(path.lastIndex(of: 0x2F) ?? 0)]), label: "setup.folder")
             _ = withCPath(draft) { unlink($0) }
@@ -125,6 +131,7 @@ struct SetupWriter {
             let count = bytes.withUnsafeBytes { Glibc.write(file.number, $0.baseAddress, $0.count) }
             guard count == bytes.count, fsync(file.number) == 0 else { throw SystemError(errno: errno, label: "setup.write") }
             try rename(draft, to: path, label: "setup.rename")
+            isDone = true
         } catch {
             throw CommandFailure("\(escapedForDisplay(path)) cannot be written: \(error.reason)")
         }

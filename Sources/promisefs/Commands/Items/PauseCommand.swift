@@ -24,6 +24,7 @@ struct PauseCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         try await Pausing(domain: domain, isJSON: output.json).set(true)
     }
 }
@@ -44,6 +45,7 @@ struct ResumeCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         try await Pausing(domain: domain, isJSON: output.json).set(false)
     }
 }

@@ -141,6 +141,7 @@ struct EvictCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         var failures = FailureCollector()
         var documents: [EvictionDocument] = []
         let found = await Targets.documentsByDomain(paths, keepsOthers: false, &failures)
@@ -209,6 +210,7 @@ struct UnpinCommand: AsyncParsableCommand {
 }
 
 private func setPin(_ pin: Pin, of paths: [PathArgument], _ output: OutputOptions) async throws {
+    Output.goesOnWithoutReader()
     var failures = FailureCollector()
     var documents: [PinDocument] = []
     let found = await Targets.documentsByDomain(paths, keepsOthers: true, &failures)

@@ -59,6 +59,7 @@ struct SetupCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         SystemSettings.use()
         let environmentLogin = (user: environment("PROMISEFS_USER"), password: environment("PROMISEFS_PASSWORD"))
         _ = LoginVariables.take()
