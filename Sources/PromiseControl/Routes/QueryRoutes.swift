@@ -69,15 +69,9 @@ extension ControlRoutes {
         if let scope = document.scope { result.scope = try await service.node(at: try names(ofWirePath: scope)) }
         for word in document.sort ?? [] {
             let isDescending = word.hasPrefix("-")
-            let key = try key(isDescending ? word.dropFirst() : word[...])
-            // What is equal by it already is so the second time, too.
-            if result.order.contains(where: { $0.key == key }) { continue }
-            result.order.append(.init(key: key, isDescending: isDescending))
+            result.sort(by: try key(isDescending ? word.dropFirst() : word[...]), isDescending: isDescending)
         }
-        for word in document.attributes ?? [] {
-            let key = try key(word[...])
-            if !result.keys.contains(key) { result.keys.append(key) }
-        }
+        for word in document.attributes ?? [] { result.tell(try key(word[...])) }
         if let seconds = document.batchingSeconds {
             guard seconds >= 0, seconds <= 3600 else { throw ProblemDocument.request("'batchingSeconds' is 0 to 3600") }
             result.batching = .seconds(seconds)

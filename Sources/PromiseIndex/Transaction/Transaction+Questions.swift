@@ -46,20 +46,17 @@ extension Transaction {
             ?? false
     }
 
-    /// Files with local content, least recently used first, not pinned, not open for writing, after `after` in that order.
-    /// Modified content is among them: the caller knows what the provider has. What stays on this machine, or was never sent
-    /// by one of its names, is not.
+    /// Files with local content, least recently used first, not pinned, not open for writing, after `after` in that order,
+    /// of which each name was sent once. Modified content is among them: the caller knows what the provider has.
     package func evictionCandidates(limit: Int, after: Node? = nil) throws(Failure) -> [Node] {
         try store.flushNodes()
         return try connection.all(
             """
             SELECT * FROM node INDEXED BY node_local
             WHERE kind = 0 AND content <> 0 AND pin <> 1 AND is_open_for_writing = 0 AND (last_use, id) > (?1, ?2)
-                AND NOT EXISTS (SELECT 1 FROM entry
-                    WHERE entry.node = node.id AND (is_excluded = 1 OR identifier IS NULL))
+                AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.node = node.id AND (is_excluded = 1 OR identifier IS NULL))
             ORDER BY last_use, id LIMIT ?3
-            """, .integer(after?.lastUse.rawValue ?? .min), .unsigned(after?.id.rawValue ?? 0), .count(limit)
-        ) { Node($0) }
+            """, .integer(after?.lastUse.rawValue ?? .min), .unsigned(after?.id.rawValue ?? 0), .count(limit)) { Node($0) }
     }
 
     /// Pinned files whose content is not here, by their numbers: at most `limit` after one.

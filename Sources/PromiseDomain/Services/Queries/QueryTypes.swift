@@ -39,6 +39,17 @@ package struct QueryRequest: Sendable {
         self.limit = limit
         self.keys = keys
     }
+
+    /// By what came before first. What is equal by a key is so the second time, too.
+    package mutating func sort(by key: AttributeKey, isDescending: Bool) {
+        if order.contains(where: { $0.key == key }) { return }
+        order.append(Order(key: key, isDescending: isDescending))
+    }
+
+    /// Each key once: whoever asks may name it a thousand times.
+    package mutating func tell(_ key: AttributeKey) {
+        if !keys.contains(key) { keys.append(key) }
+    }
 }
 
 /// An item that satisfies a predicate.
