@@ -71,7 +71,7 @@ import Testing
             let ranges = other.ranges(after: .written(second), of: Self.node)
             stored.update { $0 = ranges }
         }
-        usleep(50_000)
+        usleep(20_000)
         #expect(stored.withLock { $0 } == nil)
         one.confirm(.written(first))
         writer.join()

@@ -33,12 +33,15 @@ extension HydrationJob {
     }
 
     /// Waits until what others have stored counts as here: the index has their change, or not, and
-    /// they say so without asking it again.
+    /// they say so. Not for ever: one whose disk is full may ask the index once more, and the caller
+    /// has that.
     func ranges(
         after change: ContentClaim.Change, under number: UInt64, isDurable: Bool
     ) -> ByteRangeSet {
-        let ranges: ByteRangeSet? = state.wait { state in
-            if state.claims.contains(where: { $0.isBeingStored && $0.number != number }) { return nil }
+        _ = state.wait(timeout: HydrationJob.otherClaimsPatience) { state in
+            state.claims.contains { $0.isBeingStored && $0.number != number } ? nil : true
+        }
+        return state.withLock { state in
             state.claims[HydrationJob.place(of: number, in: state.claims)].isBeingStored = true
             var plan = state.plan
             plan.apply(change)
@@ -48,9 +51,9 @@ extension HydrationJob {
             if case .written(let range) = change { result.insert(range) }
             return result
         }
-        guard let ranges else { preconditionFailure("a wait without an end has ended") }
-        return ranges
     }
+
+    private static let otherClaimsPatience = Duration.seconds(1)
 
     /// `change`: what has come of it.
     func release(_ number: UInt64, with change: ContentClaim.Change?) {
