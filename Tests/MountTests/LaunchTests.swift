@@ -163,9 +163,13 @@ extension MountSuites {
                     import os, sys, time
                     me, path, flags = sys.argv[1], sys.argv[2], sys.argv[3]
                     file = open(path, "r+b", buffering=0)
+                    # Of a file that was made longer and not written yet the rest is zeros.
+                    def told():
+                        word = (os.pread(file.fileno(), 100, 0).split() + [b"", b""])[1]
+                        return int(word) if word.isdigit() else 0
                     for turn in range(30):
                         whose = turn % 3 == int(me)
-                        while int((os.pread(file.fileno(), 100, 0).split() + [b"", b"0"])[1] or 0) < turn: time.sleep(0.002)
+                        while told() < turn: time.sleep(0.002)
                         if whose:
                             # The turn is told last: the others go on by it.
                             os.ftruncate(file.fileno(), len(b"turn %d \\n" % (turn + 1)) + turn * 700 % 5000)
