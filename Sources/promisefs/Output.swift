@@ -68,7 +68,10 @@ enum Output {
     private static let isQuiet = Atomic<Bool>(false)
 
     /// Whoever changes something goes on when nobody takes what it says: what it has begun is done.
-    static func goesOnWithoutReader() { endsUnwritten.store(false, ordering: .relaxed) }
+    static func goesOnWithoutReader() {
+        signal(SIGPIPE, SIG_IGN)
+        endsUnwritten.store(false, ordering: .relaxed)
+    }
     private static let endsUnwritten = Atomic<Bool>(true)
 
     /// Ends the process quietly when the reader has gone (`| head`): there is nobody left to tell. Where results cannot be
