@@ -18,12 +18,6 @@ package struct MovedName: Sendable {
         self.names = names ?? [folders]
         self.entry = entry
     }
-
-    /// Those above any of its names, each once.
-    var foldersOfAll: [NodeID] {
-        var known: Set<NodeID> = []
-        return ([folders] + names).flatMap { $0 }.filter { known.insert($0).inserted }
-    }
 }
 
 /// A document is another node now, as when it was saved as a new file.
@@ -46,6 +40,13 @@ package struct ReplacedNode: Sendable {
         self.name = name
         self.parent = parent
         self.newFolders = newFolders
+    }
+
+    /// Of the folders above the names of the old node those that are above this one.
+    func chains(of all: [[NodeID]]) -> [[NodeID]] {
+        guard name != nil, let parent else { return all }
+        let own = all.filter { $0.first == parent }
+        return own.isEmpty ? all : own
     }
 
     func isOf(_ name: EntryID?) -> Bool { self.name == nil || name == nil || self.name == name }
@@ -95,7 +96,7 @@ extension ClaimTable {
             enter(id, claim)
             claims[id] = claim
         }
-        movePresenters(at: node, to: name.foldersOfAll, known)
+        movePresenters(name, known)
         findBlockersAnew(now: now)
     }
 

@@ -3,20 +3,6 @@ package import PromiseCore
 // Presenters: who is asked before somebody else gets at an item, and told afterwards.
 
 extension ClaimTable {
-    struct Presenter: Sendable {
-        var node: NodeID
-        var folders: [NodeID]
-        var purpose: Purpose?
-        /// Of an item with several names the one that it shows; nil: the root, or whichever there is.
-        var name: EntryID?
-        /// The name that it showed has gone: it is asked no more, and told only that what it gave up is its own again.
-        var isOver = false
-        /// It let a deadline pass, as a stopped process does: nobody waits for it until it is heard from.
-        var isSilent = false
-        /// How many claims have asked it to give something up, and are there still.
-        var relinquishments = 0
-    }
-
     /// A question, and the item that it is about.
     struct Step: Hashable, Sendable {
         var question: Question
@@ -38,15 +24,19 @@ extension ClaimTable {
         var deadline: Duration
     }
 
-    /// From here on the presenter is asked and told.
+    /// From here on the presenter is asked and told. `chains`: the folders above each name of the item.
+    package mutating func addPresenter(
+        of node: NodeID, named name: EntryID? = nil, chains: [[NodeID]], purpose: Purpose? = nil
+    ) -> PresenterID {
+        let id = PresenterID(rawValue: takeNumber())
+        enter(id, Presenter(node: node, chains: chains, purpose: purpose, name: name))
+        return id
+    }
+
     package mutating func addPresenter(
         of node: NodeID, named name: EntryID? = nil, in folders: [NodeID], purpose: Purpose? = nil
     ) -> PresenterID {
-        let id = PresenterID(rawValue: takeNumber())
-        presenters[id] = Presenter(node: node, folders: folders, purpose: purpose, name: name)
-        places[node, default: Place()].presenters.append(id)
-        for folder in folders { places[folder, default: Place()].presentersBelow.append(id) }
-        return id
+        addPresenter(of: node, named: name, chains: [folders], purpose: purpose)
     }
 
     /// What it has not answered counts as answered.
@@ -56,23 +46,31 @@ extension ClaimTable {
         for number in questions.filter({ $0.value.presenter == id }).keys.sorted() { finish(number, now: now) }
     }
 
+    private mutating func enter(_ id: PresenterID, _ presenter: Presenter) {
+        places[presenter.node, default: Place()].presenters.append(id)
+        for folder in presenter.folders { places[folder, default: Place()].presentersBelow.append(id) }
+        presenters[id] = presenter
+    }
+
     private mutating func leave(_ id: PresenterID, _ presenter: Presenter) {
         change(presenter.node) { $0.presenters.removeAll { $0 == id } }
         for folder in presenter.folders { change(folder) { $0.presentersBelow.removeAll { $0 == id } } }
     }
 
-    mutating func movePresenters(at node: NodeID, to folders: [NodeID], _ place: Place) {
-        for id in Set(place.presenters + place.presentersBelow) {
-            guard var presenter = presenters[id] else { continue }
-            for folder in presenter.folders { change(folder) { $0.presentersBelow.removeAll { $0 == id } } }
-            if presenter.node == node {
-                presenter.folders = folders
-            } else if let index = presenter.folders.firstIndex(of: node) {
-                presenter.folders = presenter.folders[...index] + folders
-            }
-            for folder in presenter.folders { places[folder, default: Place()].presentersBelow.append(id) }
-            presenters[id] = presenter
-        }
+    mutating func movePresenters(_ name: MovedName, _ place: Place) {
+        for id in Set(place.presenters + place.presentersBelow).sorted() { change(id) { $0.follow(name) } }
+    }
+
+    /// Who shows an item is asked for those who are to change it by any of its names, as these are now.
+    package mutating func named(_ node: NodeID, _ chains: [[NodeID]]) {
+        for id in places[node]?.presenters ?? [] { change(id) { $0.chains = chains } }
+    }
+
+    private mutating func change(_ id: PresenterID, _ body: (inout Presenter) -> Void) {
+        guard var presenter = presenters[id] else { return }
+        leave(id, presenter)
+        body(&presenter)
+        enter(id, presenter)
     }
 
     /// Who shows another name of the file goes on showing what that one is.
@@ -83,13 +81,10 @@ extension ClaimTable {
             followed.append((id, by))
         }
         for (id, by) in followed.sorted(by: { $0.id < $1.id }) {
-            guard var presenter = presenters[id] else { continue }
-            leave(id, presenter)
-            presenter.node = by.new
-            presenter.folders = by.newFolders ?? presenter.folders
-            places[by.new, default: Place()].presenters.append(id)
-            for folder in presenter.folders { places[folder, default: Place()].presentersBelow.append(id) }
-            presenters[id] = presenter
+            change(id) { presenter in
+                presenter.node = by.new
+                presenter.chains = by.newFolders.map { [$0] } ?? by.chains(of: presenter.chains)
+            }
         }
         for (id, by) in followed.sorted(by: { $0.id < $1.id }) {
             if isTold(id, writers: writers(at: [by.new])) {

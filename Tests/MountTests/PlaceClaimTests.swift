@@ -139,6 +139,31 @@ extension MountSuites {
             }
         }
 
+        /// Who waited for the file was given the name that ln(1) had made meanwhile, as if it had been moved.
+        @Test(.timeLimit(.minutes(2))) func whoWaitsIsNotLedToANameThatWasMadeMeanwhile() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    #"""
+                    cat "$M/number" > /dev/null; mkfifo "$T/go"
+                    during() {
+                        "$P" coordinate write "$1" -- sh -c 'echo > "$0"; cat "$0" > /dev/null; eval "$1"' "$T/go" "$2" &
+                        holder=$!; read -r _ < "$T/go"
+                        "$P" coordinate write --json "$1" -- true > "$T/said" 2>&1 & waiting=$!
+                        sleep 0.7; echo > "$T/go"; wait $holder
+                    }
+                    cd "$M"
+                    # It has another name only: what was asked for is gone.
+                    during number 'ln number folder/second; rm number'
+                    wait $waiting && { cat "$T/said"; exit 1; }
+                    grep -q 'removed while the claim waited' "$T/said" || { cat "$T/said"; exit 1; }
+                    # Moved, and saved as a new file beside another name: it is that.
+                    mv folder/second number
+                    during number 'mv number moved'; wait $waiting; grep -q '"path":"/moved"' "$T/said"
+                    during moved 'ln moved kept; echo new > t; mv t moved'; wait $waiting; grep -q '"path":"/moved"' "$T/said"
+                    """#)
+            }
+        }
+
         /// All programs that were started with an empty one were inside at once.
         @Test(.timeLimit(.minutes(1))) func anEmptyPurposeIsNone() async throws {
             try await MountedDomain.with(options) { domain in

@@ -30,6 +30,27 @@ import Testing
         #expect(table.takeActions() == [.tell(first, .didMove), .tell(second, .didMove)], "which one is not known")
     }
 
+    /// When a folder above one name had moved, who showed the file was not asked any more for the folder of the other one;
+    /// and for ever for that of a name that had gone.
+    @Test func whoShowsAFileOfTwoNamesIsAskedForTheFoldersOfBoth() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        let presenter = table.addPresenter(
+            of: NodeID(4), named: EntryID(1), chains: [[NodeID(2), .root], [NodeID(3), .root]])
+        func asked(for folder: NodeID) -> Set<PresenterID> {
+            var table = table
+            _ = table.claim([Intent(node: folder, folders: [.root], access: .write([]))])
+            return Set(table.takeActions().compactMap { if case .ask(let who, _, _, _) = $0 { who } else { nil } })
+        }
+        table.moved(MovedName(NodeID(2), in: [NodeID(5), .root]))
+        for folder in [NodeID(2), NodeID(5), NodeID(3)] { #expect(asked(for: folder) == [presenter]) }
+        table.named(NodeID(4), [[NodeID(2), NodeID(5), .root], [NodeID(6), .root]])
+        #expect(asked(for: NodeID(6)) == [presenter])
+        #expect(asked(for: NodeID(3)).isEmpty)
+        // Saved as a new file, the document has the one name.
+        table.replaced([ReplacedNode(NodeID(4), by: NodeID(7), name: EntryID(1), parent: NodeID(2))])
+        #expect(asked(for: NodeID(6)).isEmpty && asked(for: NodeID(5)) == [presenter])
+    }
+
     /// Who showed the name that had gone was told of the other one, asked, and told of its end.
     @Test func whoShowsANameThatHasGoneIsToldOnceAndAskedNoMore() {
         var table = ClaimTable(answerLimit: .seconds(5))

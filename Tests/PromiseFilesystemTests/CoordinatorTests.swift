@@ -44,7 +44,7 @@ import Testing
     @Test func whoShowsAnItemIsToldWhateverItHasBecomeAtThatMoment() throws {
         let coordinator = Coordinator(clock: SystemClock(), mode: .wait)
         let told = Mutex<[Coordinator.PresenterEvent]>([])
-        _ = try coordinator.addPresenter(of: NodeID(7), in: [.root], purpose: nil) { event in
+        _ = try coordinator.addPresenter(of: NodeID(7), chains: [[.root]], purpose: nil) { event in
             told.withLock { $0.append(event) }
             return true
         }
@@ -92,7 +92,7 @@ import Testing
         let told = Mutex<[Coordinator.PresenterEvent]>([])
         // Looked up as of change 99, when it was node 7.
         coordinator.replaced([ReplacedNode(NodeID(7), by: NodeID(9))], by: 100)
-        _ = try coordinator.addPresenter(of: NodeID(7), in: [.root], purpose: nil, since: 100) { event in
+        _ = try coordinator.addPresenter(of: NodeID(7), chains: [[.root]], purpose: nil, since: 100) { event in
             told.withLock { $0.append(event) }
             return true
         }

@@ -26,6 +26,15 @@ extension Coordinator {
         state.withLock { $0.table.presentedNames(of: node) }
     }
 
+    package func isPresented(_ node: NodeID) -> Bool {
+        isActive && state.withLock { $0.table.isPresented(node) }
+    }
+
+    /// The folders above each name that an item has by now.
+    package func named(_ node: NodeID, _ chains: [[NodeID]]) {
+        state.withLock { $0.table.named(node, chains) }
+    }
+
     /// A name of the item went from these folders, which are told. `names`: those that presenters show, and that have gone.
     package func lost(_ names: Set<EntryID>, of node: NodeID, from place: OldPlace?, in folders: [NodeID]) {
         change { state in

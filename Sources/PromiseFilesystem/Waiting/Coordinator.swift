@@ -199,9 +199,9 @@ package final class Coordinator: Sendable {
     // MARK: - Presenters
 
     /// `handler` returns whether it listens still; else the presenter is removed. `name`: the one that it shows.
-    /// `number`: as of `claim`.
+    /// `chains`: the folders above each name of the item. `number`: as of `claim`.
     package func addPresenter(
-        of node: NodeID, named name: EntryID? = nil, in folders: [NodeID], purpose: Purpose?,
+        of node: NodeID, named name: EntryID? = nil, chains: [[NodeID]], purpose: Purpose?,
         since number: Int64 = .max, handler: @escaping @Sendable (PresenterEvent) -> Bool
     ) throws(Failure) -> PresenterID {
         let result: Result<PresenterID, Failure> = change { state in
@@ -210,7 +210,7 @@ package final class Coordinator: Sendable {
                 return .failure(Failure(.busy, "there are \(Coordinator.presenterCountMax) presenters already"))
             }
             let node = state.current(node, after: number)
-            let id = state.table.addPresenter(of: node, named: name, in: folders, purpose: purpose)
+            let id = state.table.addPresenter(of: node, named: name, chains: chains, purpose: purpose)
             state.presenters[id] = PresenterHandler(call: handler)
             settle(&state)
             startThread(&state)

@@ -13,8 +13,8 @@ struct ClaimTarget {
     let place: TreePlace?
     /// What is granted is the place, whatever becomes of what was there.
     let isAboutPlace: Bool
-    /// The name that was asked for, of a file with several: none of the others will do.
-    let name: EntryID?
+    /// The name that was asked for; nil: the root, or a name that nothing has. No other one will do.
+    let name: AskedName?
     /// The others, by which it is in other folders, and who has a claim on one of these is in the way.
     let otherNames: [Intent]
 
@@ -31,7 +31,7 @@ struct ClaimTarget {
         guard let folders = node == .root ? [] : above else {
             throw Failure(.stale, "the item is gone")
         }
-        name = entries.count > 1 ? entry?.id : nil
+        name = entry.map { AskedName($0, isOnlyOne: entries.count == 1) }
         let others = entries.filter { $0.id != entry?.id }
         otherNames = try ClaimTarget.intents(others, access, transaction)
         place = entry.map { TreePlace($0.name, in: $0.parent) }
@@ -59,7 +59,7 @@ struct ClaimTarget {
             node: entry?.node ?? vacancy, folders: [place.parent] + above, access: .write(options), place: vacancy,
             stayingNames: Set((others ?? []).map(\.id)))
         isAboutPlace = entry == nil || options.contains(.forReplacing)
-        name = others?.isEmpty == false ? entry?.id : nil
+        name = entry.map { AskedName($0, isOnlyOne: others?.isEmpty ?? true) }
         otherNames = try ClaimTarget.intents(others ?? [], .write(options), transaction)
     }
 

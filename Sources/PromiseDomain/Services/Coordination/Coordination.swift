@@ -36,7 +36,7 @@ package struct Coordination: Sendable {
             tree: tree, mountPoint: mountPoint, isConfined: request.isConfined)
         var intents: [Intent] = []
         var places: [Int: TreePlace] = [:]
-        var names: [Int: EntryID] = [:]
+        var names: [Int: AskedName] = [:]
         var others: [Intent] = []
         for (number, item) in request.items.enumerated() {
             let found = try await finder.target(of: item.path, item.access)
@@ -134,13 +134,14 @@ package struct Coordination: Sendable {
         filesystem.coordinator.beginEntering()
         defer { filesystem.coordinator.endEntering() }
         let position = try lastChange()
-        let (item, folders) = try await shown(path)
+        let (item, chains) = try await shown(path)
         let node = filesystem.coordinator.current(item.node, after: position + 1)
         let id = try filesystem.coordinator.addPresenter(
-            of: node, named: item.entry, in: folders, purpose: purpose, since: position + 1,
+            of: node, named: item.entry, chains: chains, purpose: purpose, since: position + 1,
             handler: events)
         hub.wake(from: position)
-        try filesystem.settlePlaces(of: [Intent(node: node, folders: folders, access: .read([]))])
+        let intents = chains.map { Intent(node: node, folders: $0, access: .read([])) }
+        try filesystem.settlePlaces(of: intents)
         return (id, node)
     }
 
@@ -156,15 +157,15 @@ package struct Coordination: Sendable {
         try index.read { transaction throws(Failure) in try transaction.lastChange() }
     }
 
-    /// An item, with the folders above any of its names. A save may give its name to another one
+    /// An item, with the folders above each of its names. A save may give its name to another one
     /// between the two looks.
-    private func shown(_ path: [FileName]) async throws(Failure) -> (NamedItem, [NodeID]) {
+    private func shown(_ path: [FileName]) async throws(Failure) -> (NamedItem, [[NodeID]]) {
         for _ in 0..<Coordination.lookCountMax {
             let item = try await tree.item(at: path)
-            let folders = try index.read { transaction throws(Failure) in
-                try transaction.foldersAboveNames(of: item.node)
+            let chains = try index.read { transaction throws(Failure) in
+                item.node == .root ? [[]] : try transaction.foldersOfNames(item.node)
             }
-            if let folders { return (item, folders) }
+            if !chains.isEmpty { return (item, chains) }
         }
         throw Failure(.stale, "the item is gone")
     }

@@ -41,6 +41,29 @@ package struct ClaimRequest: Sendable {
     }
 }
 
+/// The name by which an item was asked for. Another name of it, which somebody may make meanwhile
+/// by ln(1), is another item.
+struct AskedName: Sendable {
+    private let entry: EntryID
+    /// What it named when it was the only one; nil: it was one of several.
+    private let only: NodeID?
+
+    init(_ entry: Entry, isOnlyOne: Bool) {
+        self.entry = entry.id
+        only = isOnlyOne ? entry.node : nil
+    }
+
+    /// Where it is now, of a claim that is on `node` by now; nil: it has gone. A document that was
+    /// saved as a new file may have a new name, at the same place: then it is that of the new file.
+    func path(_ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> [FileName]? {
+        let isOther = only.map { $0 != node } ?? false
+        if let entry = try transaction.entry(entry), !isOther || entry.node == node {
+            return try transaction.path(of: entry.parent).map { $0 + [entry.name] }
+        }
+        return isOther ? try transaction.path(of: node) : nil
+    }
+}
+
 /// A claim that was granted: the nodes of its items, in the order in which they were asked for.
 package struct GrantedClaim: Sendable {
     package var id: ClaimID
@@ -48,14 +71,14 @@ package struct GrantedClaim: Sendable {
     /// The places of what is to be replaced, and of what was not there: what is elsewhere is not
     /// what its writer wants.
     var places: [Int: TreePlace]
-    /// The names that were asked for, of files with several.
-    var names: [Int: EntryID]
+    /// The names that were asked for.
+    var names: [Int: AskedName]
 
     package init(id: ClaimID, nodes: [NodeID]) {
         self.init(id: id, nodes: nodes, places: [:], names: [:])
     }
 
-    init(id: ClaimID, nodes: [NodeID], places: [Int: TreePlace], names: [Int: EntryID]) {
+    init(id: ClaimID, nodes: [NodeID], places: [Int: TreePlace], names: [Int: AskedName]) {
         self.id = id
         self.nodes = nodes
         self.places = places
@@ -77,11 +100,7 @@ package struct GrantedClaim: Sendable {
             if let place = places[number] {
                 path = try transaction.path(of: place.parent).map { $0 + [place.name] }
             } else if let name = names[number] {
-                // Another name of the file is another item.
-                let entry = try transaction.entry(name)
-                path = try entry.flatMap { entry throws(Failure) in
-                    try transaction.path(of: entry.parent).map { $0 + [entry.name] }
-                }
+                path = try name.path(node, transaction)
             } else {
                 path = try transaction.path(of: node)
             }

@@ -98,6 +98,7 @@ final class PresenterNews: ChangeListener {
         guard let (now, then, isThere) = folders(of: change, node) else { return }
         if event == .deleted { return tellGone(node, change, from: then) }
         if event == .changed { return tellChanged(node, change) }
+        if event == .appeared { knowNames(of: node) }
         let here = vacancy(of: node, change)
         let named = entry(of: node, change)?.id
         guard event == .moved else {
@@ -149,6 +150,14 @@ final class PresenterNews: ChangeListener {
         }
         let place = change.name.map { OldPlace(parent: change.parent, name: $0) }
         coordinator.lost(gone, of: node, from: place, in: folders)
+        knowNames(of: node)
+    }
+
+    /// Who shows an item of several names is asked for those in the folders of each.
+    private func knowNames(of node: NodeID) {
+        guard coordinator.isPresented(node) else { return }
+        let chains = try? index.read { transaction throws(Failure) in try transaction.foldersOfNames(node) }
+        if let chains, !chains.isEmpty { coordinator.named(node, chains) }
     }
 
     /// What its name would leave: who has a claim on that has one on the item now.
