@@ -134,6 +134,10 @@ struct FindCommand: AsyncParsableCommand {
         // Where what went was, by the number of the item.
         var paths: [Int64: String] = [:]
         let client = try PromiseClient(mount: mount)
+        guard live else {
+            for await update in readAhead(query, client) { show(try update.get(), mount, &paths) }
+            return
+        }
         var updates: MetadataQuery.Updates? = try await query.updates(of: client)
         while let these = updates {
             let end: PromiseError
@@ -141,7 +145,7 @@ struct FindCommand: AsyncParsableCommand {
                 try await show(these, mount, &paths)
                 return
             } catch {
-                guard live, error.isEndOfDaemon else { throw error }
+                guard error.isEndOfDaemon else { throw error }
                 end = error
             }
             // What the next daemon knows is everything again.
@@ -162,23 +166,46 @@ struct FindCommand: AsyncParsableCommand {
         _ these: MetadataQuery.Updates, _ mount: MountEntry, _ paths: inout [Int64: String]
     ) async throws(PromiseError) {
         var updates = these.makeAsyncIterator()
-        while let update = try await updates.next() {
-            switch update {
-            case .added(let items): show(items, "added", "+", mount, &paths)
-            case .changed(let items): show(items, "changed", "~", mount, &paths)
-            case .removed(let ids):
-                for id in ids {
-                    let path = paths.removeValue(forKey: id) ?? ""
-                    if output.json {
-                        Output.json(Line(event: "removed", domain: mount.domain, id: id))
-                    } else {
-                        Output.line("- \(shownPath(path, on: mount))")
-                    }
+        while let update = try await updates.next() { show(update, mount, &paths) }
+    }
+
+    /// All of a finite answer, whenever it is printed: whoever reads that may stop, as less(1) does, and the daemon ends a
+    /// connection that nobody reads.
+    private func readAhead(
+        _ query: MetadataQuery, _ client: PromiseClient
+    ) -> AsyncStream<Result<MetadataQuery.Update, PromiseError>> {
+        AsyncStream { continuation in
+            let reading = Task {
+                do throws(PromiseError) {
+                    var updates = try await query.updates(of: client).makeAsyncIterator()
+                    while let update = try await updates.next() { continuation.yield(.success(update)) }
+                } catch {
+                    continuation.yield(.failure(error))
                 }
-            case .finishedGathering:
-                if output.json, live { Output.json(Line(event: "gathered", domain: mount.domain)) }
-            case .reset: showReset(mount, &paths)
+                continuation.finish()
             }
+            continuation.onTermination = { _ in reading.cancel() }
+        }
+    }
+
+    private func show(
+        _ update: MetadataQuery.Update, _ mount: MountEntry, _ paths: inout [Int64: String]
+    ) {
+        switch update {
+        case .added(let items): show(items, "added", "+", mount, &paths)
+        case .changed(let items): show(items, "changed", "~", mount, &paths)
+        case .removed(let ids):
+            for id in ids {
+                let path = paths.removeValue(forKey: id) ?? ""
+                if output.json {
+                    Output.json(Line(event: "removed", domain: mount.domain, id: id))
+                } else {
+                    Output.line("- \(shownPath(path, on: mount))")
+                }
+            }
+        case .finishedGathering:
+            if output.json, live { Output.json(Line(event: "gathered", domain: mount.domain)) }
+        case .reset: showReset(mount, &paths)
         }
     }
 
