@@ -222,6 +222,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A move had come to its end without an answer; its file was asked for there, and taken for another one of its size and
+    /// time that was being moved there at that moment: it was removed here, and the other one stood in conflict with it.
+    @Test(.timeLimit(.minutes(2))) func whatIsFoundWhereTwoWereSentIsTheOneThatItsVersionSays() async throws {
+        let run = try await simulate(["--swarm", "--seed", "2502000269"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// What was here again after two exchanges was taken for what the store has, and went for the last time.
     @Test(.timeLimit(.minutes(5))) func anExchangeThatIsTakenBackByHalfLosesNothing() async throws {
         let run = try await simulate(["--situation", "exchangedBack", "--seed", "1", "--schedules", "12"])

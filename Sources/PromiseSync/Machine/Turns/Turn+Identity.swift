@@ -11,9 +11,9 @@ import PromiseProvider
 
 extension Turn {
     /// What a listing of `parent`, or the outcome of a creation there, shows; under the identifier
-    /// it has here. `isAnswer`: the item itself was asked for.
+    /// it has here. `asked`: the item itself was asked for.
     mutating func identified(
-        _ item: Item, in parent: ItemIdentifier, isAnswer: Bool = false,
+        _ item: Item, in parent: ItemIdentifier, asked: ItemIdentifier? = nil,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Item {
         var item = item
@@ -22,13 +22,13 @@ extension Turn {
             let known = try transaction.knownItem(in: parent, named: item.name)
             // A listing that does not tell of links shows one as a file. Whether another version is that
             // of a link, too, only the item itself says.
-            if item.isGuess, !isAnswer, let known, known.kind == .link {
+            if item.isGuess, asked == nil, let known, known.kind == .link {
                 if known.version != item.version { ask(for: known.identifier) }
                 return known
             }
             if let known, known.kind == item.kind {
                 item.identifier = known.identifier
-            } else if let moved = try movedItem(item, in: parent, transaction) {
+            } else if let moved = try movedItem(item, in: parent, asked: asked, transaction) {
                 item.identifier = moved
             } else if try isTaken(item.identifier, transaction) {
                 item.identifier = freshIdentifier(item.identifier)
@@ -44,7 +44,7 @@ extension Turn {
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Item? {
         if let parent {
-            let found = try identified(item, in: parent, isAnswer: true, transaction)
+            let found = try identified(item, in: parent, asked: identifier, transaction)
             return found.identifier == identifier ? found : nil
         }
         guard facts.knowsByPlace || item.identifier == identifier else { return nil }
@@ -117,12 +117,19 @@ extension Turn {
         return !isWhereItWas && (found.parent != target.parent || name != target.name)
     }
 
+    /// Which item was sent to where this one was found. Several may have been, one of them at this
+    /// moment, and be alike in size and time: the version tells, or else the one that was asked for.
     func movedItem(
-        _ item: Item, in parent: ItemIdentifier, _ transaction: borrowing Transaction
+        _ item: Item, in parent: ItemIdentifier, asked: ItemIdentifier? = nil,
+        _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemIdentifier? {
         let comparesTimes = facts.keepsTimes && !item.isGuess
-        return try transaction.sentChanges(to: parent, item.name)
-            .last { $0.sent.mayBeMoved(item, comparesTimes: comparesTimes) }?.sent.item
+        let moved = try transaction.sentChanges(to: parent, item.name).map(\.sent)
+            .filter { $0.mayBeMoved(item, comparesTimes: comparesTimes) }
+        let exact = moved.filter { $0.base == item.version }
+        let candidates = exact.isEmpty ? moved : exact
+        if let asked, candidates.contains(where: { $0.item == asked }) { return asked }
+        return candidates.last?.item
     }
 
     private func isTaken(
