@@ -64,6 +64,15 @@ import Testing
         #expect(judge(node(.unknown) { $0.isOpenForWriting = true }, isAgreed: true, at: 10) == .doubt)
     }
 
+    /// What had been fetched since its fsync was zeros on the disk, and was read as content for good.
+    @Test func ofAFileThatIsOnlyHereInPartAFsyncMakesNoMoreCertainThanTheEdits() {
+        for durability in [Durability.whole, .begun] {
+            let partial = node(durability) { $0.content = .partial }
+            #expect(judge(partial, isAgreed: true) == .fetchAgain)
+            #expect(judge(partial) == .keep, "an edit that was synchronized stays")
+        }
+    }
+
     @Test func contentThatWasSynchronizedBeforeTheProviderGotMoreIsNotCertain() {
         var node = node(.whole)
         node.noteWritten()

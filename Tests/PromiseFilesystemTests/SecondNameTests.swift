@@ -49,6 +49,24 @@ import Testing
         }
     }
 
+    /// It was evicted, as the first name's item had it; others removed that, and the file was lost.
+    @Test func contentThatANameWasNotSentWithStays() async throws {
+        try await withFile(isLocal: true) { domain in
+            let first = try #require(await domain.provider.items.values.first { $0.item.name.display == "a" })
+            await domain.provider.fail(ProviderError(.offline, "the network is gone"))
+            try await domain.addName(["b"], to: ["a"])
+            let outcome = try domain.engine.evict(try await domain.node(at: ["a"]).node)
+            guard case .kept(.unsent) = outcome else {
+                Issue.record("\(outcome)")
+                return
+            }
+            await domain.provider.remove(first.item.identifier)
+            await domain.provider.fail(nil)
+            try await domain.expectBothSidesTheSame()
+            #expect(await domain.provider.tree() == ["b=first"])
+        }
+    }
+
     @Test func contentThatANameOnThisMachineHasStays() async throws {
         try await withFile(isLocal: true) { domain in
             try await domain.addName(["a~"], to: ["a"])

@@ -1,3 +1,4 @@
+import Glibc
 import PromiseContent
 import PromiseCore
 import PromiseIndex
@@ -302,6 +303,48 @@ import Testing
             try await fixture.hydrate(node)
             #expect(try fixture.text("large") == text)
             #expect(fixture.engine.hydrator.bytesFetched == UInt64(text.utf8.count))
+        }
+    }
+
+    /// It read zeros: the file was punched for want of room while it was being read, and the kernel kept them.
+    @Test func whatIsBeingReadStaysUntilThenWhenAFetchFailsOnAFullDisk() async throws {
+        let fixture = try EngineFixture()
+        let text = String(repeating: "x", count: 8 << 20)
+        await fixture.provider.put("a", text)
+        try await fixture.run {
+            let node = try await fixture.listed("a")
+            let hydrator = fixture.engine.hydrator
+            let range = ByteRange(offset: 5 << 20, count: 4096)
+            let first: Result<Void, Failure> = await withCheckedContinuation { continuation in
+                _ = hydrator.read(node.id, range) { continuation.resume(returning: $0) }
+            }
+            try first.get()
+            #expect(await fixture.eventually { hydrator.runningCount == 0 })
+            let file = SharedDescriptor(try fixture.content.open(node.id, node.generation, writable: false))
+            let problem = ProviderError(.localDiskFull, "there is no room")
+            await fixture.provider.failFetches(Array(repeating: problem, count: 50))
+            let reader = Monitor((isReading: false, bytes: [UInt8]?.none))
+            let thread = OwnedThread(name: "reader") {
+                _ = hydrator.read(node.id, range) { _ in
+                    reader.update { $0.isReading = true }
+                    for _ in 0..<6_000 where hydrator.problem(of: node.id) == nil { usleep(5_000) }
+                    // It has time to go.
+                    usleep(300_000)
+                    var bytes = [UInt8](repeating: 0, count: 16)
+                    _ = try? bytes.withUnsafeMutableBytes {
+                        try readFully(file.number, into: $0, at: range.lower, label: "test.read")
+                    }
+                    reader.update { [bytes] in $0.bytes = bytes }
+                }
+            }
+            #expect(await fixture.eventually { reader.withLock { $0.isReading } })
+            await #expect(throws: Failure.self) { try await fixture.hydrate(node.id) }
+            #expect(await fixture.eventually { reader.withLock { $0.bytes != nil } })
+            thread.join()
+            #expect(reader.withLock { $0.bytes } == Array(repeating: UInt8(ascii: "x"), count: 16))
+            await fixture.provider.failFetches([])
+            try await fixture.hydrate(node.id)
+            #expect(try fixture.text("a") == text)
         }
     }
 
