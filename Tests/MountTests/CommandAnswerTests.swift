@@ -208,6 +208,32 @@ extension MountSuites {
             }
         }
 
+        /// The signal of the closed pipe ended them at their first line: what was behind it was not done.
+        @Test(.timeLimit(.minutes(2))) func whatChangesSomethingIsDoneAllThoughNobodyReadsTheAnswer() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$T/c2" "$T/m2"; echo there > "$T/c2/other"
+                    "$P" mount --state-dir "$T/s2" --domain \(domain.domainName)b "folder:$T/c2" "$T/m2" > /dev/null
+                    trap '"$P" unmount --lazy "$T/m2" > /dev/null 2>&1 || true' EXIT
+                    cat > "$T/unread.py" << 'END'
+                    import os, subprocess, sys
+                    reader, writer = os.pipe()
+                    os.close(reader)
+                    sys.exit(subprocess.run(sys.argv[1:], stdout=writer).returncode)
+                    END
+                    unread() { python3 "$T/unread.py" "$P" "$@"; }
+                    both() { [ "$("$P" info --json "$M/hello" "$T/m2/other" | grep -o "$1" | wc -l)" = 2 ]; }
+                    unread pin "$M/hello" "$T/m2/other"; both '"pin":"pinned"'
+                    unread unpin "$M/hello" "$T/m2/other"; both '"pin":"automatic"'
+                    "$P" fetch "$M/hello" "$T/m2/other" > /dev/null; not both '"state":"placeholder"'
+                    unread evict "$M/hello" "$T/m2/other"; both '"state":"placeholder"'
+                    unread pause "$M"; "$P" status "$M" --json | grep -q '"pausedSince":"'
+                    unread resume "$M"; not grep -q '"pausedSince":"' <<< "$("$P" status "$M" --json)"
+                    """)
+            }
+        }
+
         /// systemctl's own lines came first, in words of its own.
         @Test(.timeLimit(.minutes(1))) func whatSystemctlSaysIsAPartOfTheOneSentence() async throws {
             try await MountedDomain.with(mounts: false) { domain in

@@ -110,6 +110,25 @@ extension MountSuites {
             }
         }
 
+        /// It ended at its first line, that the provider answers: nothing was written and nothing mounted.
+        @Test(.timeLimit(.minutes(1))) func aSetupWhoseReaderHasGoneMountsAllTheSame() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    Self.alone + """
+                        export PROMISEFS_STATE_DIR="$T/states"; echo one > "$C/file"; cat > "$T/unread.py" << 'END'
+                        import os, subprocess, sys
+                        reader, writer = os.pipe()
+                        os.close(reader)
+                        sys.exit(subprocess.run(sys.argv[1:], stdout=writer).returncode)
+                        END
+                        python3 "$T/unread.py" env PATH="$T/bin" "$P" setup --yes --provider "folder:$C" \\
+                            --name \(domain.domainName) --mountpoint "$M"
+                        [ "$(cat "$M/file")" = one ]; grep -q '^provider = ' "$XDG_CONFIG_HOME/promisefs/config.toml"
+                        "$P" unmount "$M"
+                        """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(1))) func setupKeepsAPasswordForNobodyElse() async throws {
             try await MountedDomain.with(mounts: false) { domain in
                 try await domain.shell(

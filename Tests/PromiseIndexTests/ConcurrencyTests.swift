@@ -102,6 +102,29 @@ import Testing
         background.join()
     }
 
+    /// Pages of one query followed each other so closely that the mount stood still for as long as it took.
+    @Test(.timeLimit(.minutes(1))) func whoReadsManyTimesInARowLetsOthersInBetween() throws {
+        let index = try folder.open()
+        let isDone = Atomic<Bool>(false)
+        let writes = Atomic<Int>(0)
+        let writer = OwnedThread(name: "writer") {
+            while !isDone.load(ordering: .relaxed) {
+                #expect(throws: Never.self) {
+                    try index.write { transaction throws(Failure) in try transaction.setSetting("a", "b") }
+                }
+                writes.wrappingAdd(1, ordering: .relaxed)
+            }
+        }
+        while writes.load(ordering: .relaxed) == 0 { usleep(1_000) }
+        let before = writes.load(ordering: .relaxed)
+        for _ in 0..<20 { try index.readInTurn { transaction throws(Failure) in _ = usleep(20_000) } }
+        let count = writes.load(ordering: .relaxed) - before
+        isDone.store(true, ordering: .relaxed)
+        writer.join()
+        index.close()
+        #expect(count >= 10, "\(count) writes beside 20 reads")
+    }
+
     @Test func callsAfterCloseFail() throws {
         let index = try folder.open()
         index.close()

@@ -46,7 +46,8 @@ def request(path, method, target, body=None, connection=None):
 
 class Sandbox:
     """Another process, in a mount namespace of its own, that sends what it is told to send: by a connection to the owner's
-    socket, made before it entered the namespace, where no other is named; "ended": by one of a process that has ended."""
+    socket, made before it entered the namespace, where no other is named; "ended": by one of a process that has ended;
+    "nested" before a path: from a process in one more namespace, which it has made itself."""
 
     def __init__(self, owners):
         words = [sys.executable, os.path.abspath(__file__), "--inside", owners]
@@ -61,6 +62,14 @@ class Sandbox:
     def many(self, path, method, target, count):
         """The same again and again, on one connection."""
         return self(path, method, target, None, count)
+
+    def listen(self, path):
+        """Begins a live query of everything, and has what there is."""
+        return self("listen", path)
+
+    def heard(self, word):
+        """What the query has told since, up to that word, and in how many seconds."""
+        return self("heard", word)
 
     def end(self):
         self.process.stdin.close()
@@ -94,14 +103,59 @@ def connection_of_ended(owners):
     return connection
 
 
+def answer_of_nested(path, *words):
+    """Of a process that has made namespaces once more, and so is in none that a launch was bound to."""
+    here, there = os.pipe()
+    process = os.fork()
+    if process == 0:
+        enter_namespaces()
+        with open(there, "w") as file:
+            json.dump(request(path, *words), file)
+        os._exit(0)
+    os.close(there)
+    with open(here) as file:
+        text = file.read()
+    os.waitpid(process, 0)
+    return json.loads(text)
+
+
+def live_query(path):
+    """The answer, behind what there is."""
+    connection = _Connection(path, 60)
+    body = json.dumps({"predicate": "TRUEPREDICATE", "live": True})
+    connection.request("POST", "/v1/queries", body, {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    read_on(response, "event: gathered")
+    return response
+
+
+def read_on(response, word):
+    """Up to a line with that word, or the end."""
+    text = ""
+    for line in response:
+        text += line.decode()
+        if word in text:
+            break
+    return text
+
+
 def inside(owners):
     before = _Connection(owners, 10)
     assert request(None, "GET", "status", connection=before)[0] == 200
     enter_namespaces()
     ended = connection_of_ended(owners)
     print(os.stat("/proc/self/ns/mnt").st_ino, flush=True)
+    stream, begun = None, 0
     for line in sys.stdin:
         words = json.loads(line)
+        if words[0] in ("listen", "heard"):
+            if words[0] == "listen":
+                stream, begun = live_query(words[1]), time.monotonic()
+            print(json.dumps((read_on(stream, words[1]) if words[0] == "heard" else "", time.monotonic() - begun)), flush=True)
+            continue
+        if words[0] and words[0].startswith("nested "):
+            print(json.dumps(answer_of_nested(words[0][7:], *words[1:])), flush=True)
+            continue
         count = words.pop() if len(words) > 4 else 1
         connection = before if words[0] is None else ended if words[0] == "ended" else _Connection(words[0], 10) if count > 1 else None
         for _ in range(count):
@@ -231,6 +285,70 @@ def documents(foreign, owners, other_grant):
         yield "POST", "bookmarks/resolve", text
 
 
+def listening(attack, sandbox, launch):
+    """It learned when others' items changed: the stream said at each change that it was alive."""
+    attack.put("heard.txt", "before")
+    attack.domain.give("heard.txt", EDITOR, "read")
+    sandbox.listen(launch.socket)
+    for turn in range(30):
+        attack.put("secrets/deep/secret.txt", "secret" * turn)
+        time.sleep(0.05)
+    attack.put("heard.txt", "something longer")
+    text, seconds = sandbox.heard("heard.txt")
+    signs = sum(line.startswith(":") for line in text.splitlines())
+    attack.check(f"a query tells of what it was given: {text[-300:]}", "heard.txt" in text)
+    attack.check(f"a query says nothing when others' items change: {signs} signs in {seconds} s", signs <= 2 * seconds + 4)
+    attack.check(f"a query tells nothing of others' items: {text[-300:]}", "secret" not in text)
+
+
+def learning(attack, sandbox, launch):
+    """What it learned of others' items, and of where its own are, by questions about these."""
+    domain = attack.domain
+
+    def ask(method, target, body=None):
+        return sandbox(launch.socket, method, target, body)
+
+    # What others have came first, and used the limit up: with each limit it saw how many are before its own.
+    for order in ("", "&sort=-kMDItemFSName", "&sort=kMDItemFSSize,kMDItemFSName"):
+        status, text = ask("GET", "queries?predicate=TRUEPREDICATE&limit=1" + order)
+        found = json.loads(text)
+        attack.check(
+            f"a limit counts what it may see{order}: {text[:300]}",
+            status == 200 and len(found["items"]) == 1 and not found["isComplete"])
+    for key in ("kMDItemPath", "-promisefs.pathBytes", "promisefs.identifier"):
+        attack.attempt(sandbox, launch.socket, "GET", "queries?predicate=TRUEPREDICATE&sort=" + key, audited=False)
+
+    # What is said of content that does not come names the place that it has.
+    attack.put("secrets/shared/in.txt", "shared")
+    domain.give("secrets/shared", EDITOR, "read")
+    status, text = ask("POST", "bookmarks/resolve", {"bookmark": bookmark_with_places(domain, "secrets/shared/in.txt")})
+    attack.check(f"a bookmark carries no place but its own: {text[:600]}", status == 200 and "secret" not in text)
+    found = json.loads(text)
+    attack.check(
+        f"a bookmark carries the place that it has: {text[:600]}",
+        found["attributes"]["promisefs.pathBytes"] == found["pathBytes"] and "promisefs.identifier" not in found["attributes"])
+    ask("POST", f"scopes/{found['scope']}/stop", {})
+    domain.sync(wait=True)
+    attack.check("what is to be fetched is not here", domain.evict(["/secrets/shared"])["evicted"] == 1)
+    faults = os.environ["PROMISEFS_PROVIDER_FAULTS"]
+    with open(faults, "w") as file:
+        file.write("offline=true\nonly=fetchContents\n")
+    status, text = ask("POST", "items/fetch", {"paths": ["/granted/shared"]})
+    text = text.replace("\\/", "/")
+    attack.check(
+        f"a fetch that fails tells no place but its own: {text[:600]}",
+        status == 200 and "/granted/shared/in.txt" in text and "secret" not in text)
+    open(faults, "w").close()
+    while domain.fetch(["/secrets/shared"]).get("failures"):
+        time.sleep(0.1)
+
+
+def bookmark_with_places(domain, path):
+    """As the owner makes it, who may note where things are."""
+    keys = ["kMDItemPath", "promisefs.pathBytes", "promisefs.identifier", "NSMetadataUbiquitousItemURLInLocalContainerKey"]
+    return domain._call("POST", "bookmarks", {"path": "/" + path, "application": EDITOR, "attributes": keys})["bookmark"]
+
+
 def main(mount):
     attack = Attack(mount)
     domain = attack.domain
@@ -269,6 +387,11 @@ def main(mount):
         attempt(sandbox, domain.socket_path, method, target)
         attempt(sandbox, None, method, target)
         attempt(sandbox, "ended", method, target)
+    # It is in no namespace of a launch then, and yet it is not the owner.
+    for target in ("status", "grants", "grants/audit", "items?path=/secret.txt"):
+        attempt(sandbox, "nested " + domain.socket_path, "GET", target)
+    attempt(sandbox, "nested " + domain.socket_path, "POST", "unmount")
+    attempt(sandbox, "nested " + launch.socket, "GET", "grants")
     try:
         domain.bind_launch(launch.id, stranger.namespace)
         attack.problems.append("a launch was bound twice")
@@ -345,6 +468,9 @@ def main(mount):
     attack.check("a grant follows its item", status == 200 and json.loads(text)["size"] == len("doc.txt"))
     taker = domain.information("doc.txt")["node"]
     attempt(sandbox, launch.socket, "GET", f"items?node={taker}")
+
+    listening(attack, sandbox, launch)
+    learning(attack, sandbox, launch)
 
     # Lines without end would make the log forget what others did.
     last = max(line["time"] for line in domain.audit(limit=100000))
