@@ -1,6 +1,8 @@
 import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
+import PromiseSync
+import PromiseTestSupport
 import Testing
 
 /// What a power cut has torn never replaces a version at the provider, and what fsync covered stays.
@@ -70,6 +72,29 @@ import Testing
             let partial = node(durability) { $0.content = .partial }
             #expect(judge(partial, isAgreed: true) == .fetchAgain)
             #expect(judge(partial) == .keep, "an edit that was synchronized stays")
+        }
+    }
+
+    /// The index had all that had come since the fsync: zeros of a power cut were uploaded with what was written.
+    @Test func whatIsFetchedAfterAnFsyncIsNotCountedWithWhatIsOnTheDisk() async throws {
+        let domain = try SimulatedDomain(uploadDelay: .seconds(3600))
+        await domain.provider.put("a", String(repeating: "x", count: 8 << 20))
+        try await domain.run {
+            let file = try await domain.open(["a"])
+            try await domain.write("mine", to: file)
+            try await domain.synchronize(file)
+            let hydrator = domain.engine.hydrator
+            let range = ByteRange(offset: 5 << 20, count: 4096)
+            let fetched: Result<Void, Failure> = await withCheckedContinuation { continuation in
+                _ = hydrator.read(file.node, range) { continuation.resume(returning: $0) }
+            }
+            try fetched.get()
+            // Stores how far the file has come.
+            hydrator.release(file.node)
+            let stored = try domain.index.read { transaction throws(Failure) in try transaction.ranges(of: file.node) }
+            #expect(stored.missing(in: ByteRange(0, 4)).isEmpty, "\(stored)")
+            #expect(stored.missing(in: range) == [range], "\(stored)")
+            domain.close(file)
         }
     }
 

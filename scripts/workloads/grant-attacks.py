@@ -2,7 +2,8 @@
 """What a sandboxed program can try by its launch's socket, and by sockets that are not its own: each is refused, and has a
 line in the audit log.
 
-grant-attacks.py MOUNT: as the owner of a mounted domain. A second process in namespaces of its own makes the attempts.
+grant-attacks.py MOUNT: as the owner of a mounted domain. A second process in namespaces of its own makes the attempts. Where the
+daemon has a file of PROMISEFS_PROVIDER_FAULTS, which is named here, too, a fetch is made to fail.
 """
 import ctypes
 import json
@@ -328,9 +329,11 @@ def learning(attack, sandbox, launch):
         f"a bookmark carries the place that it has: {text[:600]}",
         found["attributes"]["promisefs.pathBytes"] == found["pathBytes"] and "promisefs.identifier" not in found["attributes"])
     ask("POST", f"scopes/{found['scope']}/stop", {})
+    faults = os.environ.get("PROMISEFS_PROVIDER_FAULTS")
+    if not faults:
+        return
     domain.sync(wait=True)
     attack.check("what is to be fetched is not here", domain.evict(["/secrets/shared"])["evicted"] == 1)
-    faults = os.environ["PROMISEFS_PROVIDER_FAULTS"]
     with open(faults, "w") as file:
         file.write("offline=true\nonly=fetchContents\n")
     status, text = ask("POST", "items/fetch", {"paths": ["/granted/shared"]})
