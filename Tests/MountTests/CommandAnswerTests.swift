@@ -208,7 +208,7 @@ extension MountSuites {
             }
         }
 
-        /// The signal of the closed pipe ended them at their first line: what was behind it was not done.
+        /// They ended at their first line, with 0: what was behind it was not done.
         @Test(.timeLimit(.minutes(2))) func whatChangesSomethingIsDoneAllThoughNobodyReadsTheAnswer() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(

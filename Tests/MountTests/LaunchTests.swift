@@ -110,17 +110,17 @@ extension MountSuites {
                     domain, _ = promisefs.locate(sys.argv[1])
                     body = b'{"application":"com.example.editor"}'
                     head = b"POST /v1/launches HTTP/1.1\\r\\nHost: promisefs\\r\\nContent-Type: application/json\\r\\n"
-                    for turn in range(60):
+                    for turn in range(100):
                         line = socket.socket(socket.AF_UNIX)
                         line.connect(domain.socket_path)
                         line.sendall(head + b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
                         # At once, and while it is made.
-                        time.sleep(turn % 6 * 0.0005)
+                        time.sleep(turn % 20 * 0.0005)
                         line.close()
                     END
-                    PYTHONPATH="$R/clients/python" python3 $T/leave.py $M
-                    count() { grep -c "\"$1\"" $S/audit.log || true; }
-                    within 20 '[ $(count launches.begin) -gt 20 ] && [ $(count launches.begin) = $(count launches.end) ]'
+                    PYTHONPATH="$R/clients/python" python3 $T/leave.py $M; sleep 1
+                    count() { grep -c "$1" $S/audit.log || true; }
+                    within 20 '[ $(count launches.begin) -gt 0 ] && [ $(count launches.begin) = $(count launches.end) ]'
                     within 20 '[ -z "$(find $XDG_RUNTIME_DIR -name "*.app.sock")" ]'
                     "$P" grants list --domain \(domain.domainName) --json > $T/list; not grep -q '"launch"' $T/list
                     """)

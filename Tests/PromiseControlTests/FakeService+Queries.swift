@@ -8,11 +8,12 @@ import Synchronization
 /// The part of the fake that answers questions: three items by name, one change.
 extension FakeService {
     func run(_ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void) async throws {
+        state.withLock { $0.asked = query }
         let items = (1...3).map { number in
             FoundItem(
                 id: EntryID(Int64(number)), node: NodeID(UInt64(number) + 10), path: [FileName("item \(number)")!], kind: .file,
                 size: 7, modificationTime: .zero, identifier: nil, state: .modified, isUploaded: false,
-                values: Dictionary(uniqueKeysWithValues: query.keys.map { ($0, .text("é")) }))
+                values: Dictionary(query.keys.map { ($0, .text("é")) }) { $1 })
         }
         try await send(.added(Array(items.prefix(query.limit ?? .max))))
         try await send(.gathered)

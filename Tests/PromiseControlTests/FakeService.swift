@@ -16,6 +16,8 @@ final class FakeService: ControlService {
         var pending: [PendingWork] = []
         /// Called at the end of an unmount, as the end of the mount wakes the daemon.
         var unmounted: (@Sendable () -> Void)?
+        /// The last query, as the service has it.
+        var asked: QueryRequest?
         /// Live queries have something to tell at any time.
         var tellsWithoutEnd = false
     }

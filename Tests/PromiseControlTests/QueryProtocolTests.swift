@@ -3,6 +3,7 @@ import Logging
 import PromiseControl
 import PromiseCore
 import PromiseKit
+import PromiseQuery
 import PromiseSystem
 import PromiseWire
 import Synchronization
@@ -49,6 +50,20 @@ import Testing
             var iterator = try await query.live().updates(of: client).makeAsyncIterator()
             while let update = try await iterator.next() { updates.append(update) }
             #expect(updates == [.added(items), .finishedGathering, .changed([items[0]]), .removed([2]), .reset])
+        }
+    }
+
+    /// Each was looked up and sorted by as often as it was named, for every item that was found.
+    @Test func anAttributeThatIsNamedAThousandTimesIsOne() async throws {
+        try await withServer { service, client in
+            var query = MetadataQuery("TRUEPREDICATE")
+            query.document.attributes = Array(repeating: "kMDItemPath", count: 1_000) + ["kMDItemFSName"]
+            query.document.sort = Array(repeating: "-kMDItemFSSize", count: 1_000) + ["kMDItemFSSize", "kMDItemFSName"]
+            #expect(try await query.results(of: client).map(\.attributes?.count) == [2, 2, 2])
+            let asked = try #require(service.state.withLock { $0.asked })
+            #expect(asked.keys == [.path, .name])
+            #expect(asked.order.map(\.key) == [.size, .name])
+            #expect(asked.order.map(\.isDescending) == [true, false])
         }
     }
 
