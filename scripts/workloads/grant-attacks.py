@@ -390,11 +390,6 @@ def main(mount):
         attempt(sandbox, domain.socket_path, method, target)
         attempt(sandbox, None, method, target)
         attempt(sandbox, "ended", method, target)
-    # It is in no namespace of a launch then, and yet it is not the owner.
-    for target in ("status", "grants", "grants/audit", "items?path=/secret.txt"):
-        attempt(sandbox, "nested " + domain.socket_path, "GET", target)
-    attempt(sandbox, "nested " + domain.socket_path, "POST", "unmount")
-    attempt(sandbox, "nested " + launch.socket, "GET", "grants")
     try:
         domain.bind_launch(launch.id, stranger.namespace)
         attack.problems.append("a launch was bound twice")
@@ -472,6 +467,11 @@ def main(mount):
     taker = domain.information("doc.txt")["node"]
     attempt(sandbox, launch.socket, "GET", f"items?node={taker}")
 
+    # It is in no namespace of a launch when it has made one of its own, and yet it is not the owner.
+    for target in ("status", "grants", "grants/audit", "items?path=/secret.txt"):
+        attempt(sandbox, "nested " + domain.socket_path, "GET", target)
+    attempt(sandbox, "nested " + domain.socket_path, "POST", "unmount")
+    attempt(sandbox, "nested " + launch.socket, "GET", "grants")
     listening(attack, sandbox, launch)
     learning(attack, sandbox, launch)
 
