@@ -2,6 +2,7 @@ import Glibc
 import Logging
 import PromiseControl
 import PromiseCore
+import PromiseDomain
 import PromiseKit
 import PromiseQuery
 import PromiseSystem
