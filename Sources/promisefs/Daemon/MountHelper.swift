@@ -213,8 +213,8 @@ enum MountHelper {
     }
 }
 
-/// The mounts of the machine, as in fstab(5) and units of the system, have their settings in `/etc/promisefs`, whoever's
-/// home root has at the time.
+/// Our own settings are where `BaseFolders` says. What mounts as units do has programs of others, as
+/// rclone, find theirs in `/etc`, too: root at the start of the machine has no home.
 enum SystemSettings {
     static func use() {
         if geteuid() == 0, environment("XDG_CONFIG_HOME") == nil { setenv("XDG_CONFIG_HOME", "/etc", 1) }

@@ -226,7 +226,18 @@ enum BaseFolders {
     static func configuration() -> [UInt8]? { settings("config.toml") }
 
     private static func settings(_ name: String) -> [UInt8]? {
-        (try? folder("XDG_CONFIG_HOME", below: "/.config")).map { $0 + Array("/promisefs/\(name)".utf8) }
+        settingsFolder(of: geteuid()).map { $0 + Array("/promisefs/\(name)".utf8) }
+    }
+
+    /// The settings of root are the machine's, `/etc/promisefs`, whoever's home root has at the time:
+    /// what is mounted by hand has those of fstab(5) and of units. Nil when nobody has a home.
+    /// `given`: the variable's value; the specification has relative ones ignored.
+    static func settingsFolder(
+        of user: uid_t, _ given: [UInt8]? = environmentPath("XDG_CONFIG_HOME")
+    ) -> [UInt8]? {
+        if let given, given.first == 0x2F { return given }
+        if user == 0 { return Array("/etc".utf8) }
+        return try? home(for: "XDG_CONFIG_HOME", "/.config")
     }
 
     static func data() throws(CommandFailure) -> [UInt8] { try folder("XDG_DATA_HOME", below: "/.local/share") }
@@ -245,6 +256,12 @@ enum BaseFolders {
     /// The specification has relative values ignored.
     private static func folder(_ variable: String, below home: String) throws(CommandFailure) -> [UInt8] {
         if let value = environmentPath(variable), value.first == 0x2F { return value }
+        return try self.home(for: variable, home)
+    }
+
+    private static func home(
+        for variable: String, _ home: String
+    ) throws(CommandFailure) -> [UInt8] {
         if let value = environmentPath("HOME"), value.first == 0x2F { return (value == [0x2F] ? [] : value) + Array(home.utf8) }
         guard let record = getpwuid(geteuid()), let folder = record.pointee.pw_dir else {
             throw CommandFailure("there is no home folder; set HOME or \(variable)")

@@ -4,7 +4,8 @@ import PromiseSystem
 import PromiseWire
 import TOMLKit
 
-/// The file of named domains and of defaults, in TOML: `PROMISEFS_CONFIG`, or `$XDG_CONFIG_HOME/promisefs/config.toml`.
+/// The file of named domains and of defaults, in TOML: `PROMISEFS_CONFIG`, or `$XDG_CONFIG_HOME/promisefs/config.toml`,
+/// and for root `/etc/promisefs/config.toml`.
 ///
 /// A key is an option of `mount` without its dashes, so that each value is checked where those of the command line are.
 struct ConfigurationFile: Sendable, Equatable {

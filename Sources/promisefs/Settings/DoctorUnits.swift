@@ -29,7 +29,8 @@ enum DoctorUnits {
             if domains[domain]?.mountPoint != nil {
                 return self.unit(name, domain, link: folder + Array("/".utf8) + entry.name)
             }
-            if geteuid() == 0, environment("XDG_CONFIG_HOME") != "/etc" { return nil }
+            // Those of the machine have the machine's settings, whatever was looked at.
+            if geteuid() == 0, BaseFolders.settingsFolder(of: 0) != Array("/etc".utf8) { return nil }
             return .problem(
                 "unit", "\(name) is enabled, and the configuration has no such domain to mount",
                 run: "promisefs disable \(domain)")

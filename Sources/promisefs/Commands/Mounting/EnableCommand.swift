@@ -23,7 +23,6 @@ struct EnableCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        SystemSettings.use()
         let (name, isLater) = (domain, later)
         let isMounted = try await Targets.ownMounts().contains { $0.domain == name }
         let isStarted = try await Blocking.run { () throws(CommandFailure) in
@@ -53,7 +52,6 @@ struct DisableCommand: AsyncParsableCommand {
     func run() async throws {
         let name = domain
         guard DomainName.isValid(name) else { throw ValidationError("'\(name)' cannot name a domain") }
-        SystemSettings.use()
         try await Blocking.run { () throws(CommandFailure) in
             try ServiceUnit.checkIsKnown(name)
             _ = try ServiceUnit.change("disable", isNow: true, name)

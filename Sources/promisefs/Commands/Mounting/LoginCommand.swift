@@ -42,7 +42,6 @@ struct LoginCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        SystemSettings.use()
         let known = environment("PROMISEFS_PASSWORD")
         _ = LoginVariables.take()
         let (this, name) = (self, domain)
