@@ -97,6 +97,34 @@ import Testing
         #expect(ConfigurationFile(lenient: "nosuch = 1", path: "x").problem(of: "b")?.exitStatus == 2)
     }
 
+    /// A wrong key of one domain was in the way of `login`, `enable`, `setup` and `doctor` of all.
+    @Test func whatIsWrongWithOneDomainKeepsNoCommandFromAnother() throws {
+        let text = "[domains.a]\nmountpoint = '/a'\nnosuch = 1\n[domains.b]\nmountpoint = '/b'\n"
+            + "provider = 'webdav+https://ann@example.com/b'\nnosuch = 1\n"
+        let file = ConfigurationFile(lenient: text, path: "config.toml")
+        // A login needs the server's name, and no more of its own domain either.
+        #expect(try LoginCommand.entry(of: "b", in: file).mountPoint == "/b")
+        #expect(throws: CommandFailure.self) { try LoginCommand.entry(of: "c", in: file) }
+        #expect(throws: CommandFailure.self) { try ServiceUnit.check("b", in: file) }
+        let findings = DoctorSettings.configuration(file)
+        #expect(findings.map(\.level) == [.problem, .problem])
+        #expect(findings.map(\.subject) == ["configuration", "configuration"])
+        #expect(findings[0].message.contains("'domains.a.nosuch'"))
+        let other = ConfigurationFile(
+            lenient: "[domains.a]\nnosuch = 1\n[domains.b]\nmountpoint = '/b'\n", path: "x")
+        try ServiceUnit.check("b", in: other)
+        let words = ["--yes", "--name", "work", "--mountpoint", "/m"]
+        let writer = SetupWriter(
+            try SetupAnswers(asking: try SetupCommand.parse(words), (nil, nil)))
+        #expect(try !writer.isWritten(text, text + "[domains.work]\nmountpoint = '/m'\n"))
+        // What concerns all, or is no TOML, is in the way of each.
+        for wrong in ["nosuch = 1\n", "x =\n"] {
+            #expect(throws: CommandFailure.self) {
+                try writer.isWritten(wrong, wrong + "[domains.work]\n")
+            }
+        }
+    }
+
     @Test func aDomainWithoutAPlaceCannotBeMounted() throws {
         let file = try ConfigurationFile("[domains.x]\nprovider = 'folder:/x'", path: "config.toml")
         let failure = #expect(throws: CommandFailure.self) { try file.words(for: ["x"], given: []) }

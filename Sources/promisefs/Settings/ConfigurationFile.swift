@@ -4,8 +4,8 @@ import PromiseSystem
 import PromiseWire
 import TOMLKit
 
-/// The file of named domains and of defaults, in TOML: `PROMISEFS_CONFIG`, or `$XDG_CONFIG_HOME/promisefs/config.toml`,
-/// and for root `/etc/promisefs/config.toml`.
+/// The file of named domains and of defaults, in TOML: `PROMISEFS_CONFIG`, or
+/// `$XDG_CONFIG_HOME/promisefs/config.toml`, and for root `/etc/promisefs/config.toml`.
 ///
 /// A key is an option of `mount` without its dashes, so that each value is checked where those of the command line are.
 struct ConfigurationFile: Sendable, Equatable {
@@ -32,6 +32,8 @@ struct ConfigurationFile: Sendable, Equatable {
     struct Problem: Sendable, Equatable {
         /// Nil: it is every domain's.
         var domain: String?
+        /// Nil: it is more than one value.
+        var key: String?
         var failure: CommandFailure
     }
 
@@ -65,14 +67,9 @@ struct ConfigurationFile: Sendable, Equatable {
 
     private static let byteCountMax = 1 << 20
 
-    /// Nil when there is none. Blocking. Throws a sentence when the one that `PROMISEFS_CONFIG` names is missing, or it is wrong.
-    static func read() throws(CommandFailure) -> ConfigurationFile? {
-        guard let file = try readLeniently() else { return nil }
-        if let first = file.problems.first { throw first.failure }
-        return file
-    }
-
-    /// The same, with what is wrong in it kept as `problems`: a domain that it does not concern can be mounted.
+    /// Nil when there is none. Blocking. Throws a sentence when the one that `PROMISEFS_CONFIG` names is
+    /// missing, or it cannot be read. What is wrong in it is kept as `problems`: a slip is no obstacle
+    /// to whom it does not concern.
     static func readLeniently() throws(CommandFailure) -> ConfigurationFile? {
         let named = environment("PROMISEFS_CONFIG").map { Array($0.utf8) }
         guard let path = named ?? BaseFolders.configuration() else { return nil }
@@ -106,7 +103,7 @@ struct ConfigurationFile: Sendable, Equatable {
         do throws(CommandFailure) {
             let table = try ConfigurationFile.table(text, path)
             for key in table.keys where key != "domains" {
-                note(nil) { file throws(CommandFailure) in try file.add(table, key, to: &file.defaults, "") }
+                note(nil, key) { file throws(CommandFailure) in try file.add(table, key, to: &file.defaults, "") }
             }
             try addDomains(table)
         } catch {
@@ -138,21 +135,26 @@ struct ConfigurationFile: Sendable, Equatable {
 
     /// What comes of one table concerns one domain (nil: all).
     private mutating func note(
-        _ domain: String?, _ body: (inout ConfigurationFile) throws(CommandFailure) -> Void
+        _ domain: String?, _ key: String?,
+        _ body: (inout ConfigurationFile) throws(CommandFailure) -> Void
     ) {
-        do throws(CommandFailure) { try body(&self) } catch { problems.append(Problem(domain: domain, failure: error)) }
+        do throws(CommandFailure) {
+            try body(&self)
+        } catch {
+            problems.append(Problem(domain: domain, key: key, failure: error))
+        }
     }
 
     private mutating func addDomains(_ table: TOMLTable) throws(CommandFailure) {
         guard let value = table["domains"] else { return }
         guard let named = value.table else { throw wrong("'domains' is no table; write [domains.NAME]") }
         for name in named.keys {
-            note(name) { file throws(CommandFailure) in
+            note(name, nil) { file throws(CommandFailure) in
                 guard DomainName.isValid(name) else { throw file.wrong("'\(name)' cannot name a domain") }
                 guard let entries = named[name]?.table else { throw file.wrong("'domains.\(name)' is no table") }
                 file.domains[name] = Domain()
                 for key in entries.keys {
-                    file.note(name) { file throws(CommandFailure) in
+                    file.note(name, key) { file throws(CommandFailure) in
                         try file.add(entries, key, to: &file.domains[name, default: Domain()], "domains.\(name).")
                     }
                 }
@@ -163,6 +165,13 @@ struct ConfigurationFile: Sendable, Equatable {
     /// What keeps a domain from being what the file says.
     func problem(of domain: String) -> CommandFailure? {
         problems.first { $0.domain == nil || $0.domain == domain }?.failure
+    }
+
+    /// The same for who needs these keys of the domain alone.
+    func problem(of domain: String, in keys: Set<String>) -> CommandFailure? {
+        problems.first {
+            ($0.domain == nil || $0.domain == domain) && ($0.key.map(keys.contains) ?? true)
+        }?.failure
     }
 
     private func wrong(_ sentence: String) -> CommandFailure {

@@ -10,10 +10,11 @@ enum DoctorSettings {
     static func examine() -> (findings: [Finding], file: ConfigurationFile?) {
         var findings: [Finding] = []
         var file: ConfigurationFile?
+        var isKnown = false
         do throws(CommandFailure) {
-            file = try ConfigurationFile.read()
-            let known = file.map { "\($0.path): \(counted($0.domains.count, "domain"))" }
-            findings.append(.ok("configuration", known ?? "none; 'promisefs setup' makes one"))
+            file = try ConfigurationFile.readLeniently()
+            findings += configuration(file)
+            isKnown = file?.isReadable ?? true
         } catch {
             findings.append(configuration(error.message ?? "cannot be read"))
         }
@@ -21,7 +22,8 @@ enum DoctorSettings {
         if let path = BaseFolders.credentials() { findings += credentials(path) }
         findings.append(clock(now: UnixTime.now, program: UnixTime.ofProgram))
         findings += DoctorMounts.examine(file)
-        if let folder = DoctorUnits.folder {
+        // Of what cannot be read nobody knows which domains it has.
+        if isKnown, let folder = DoctorUnits.folder {
             findings += DoctorUnits.examine(folder, configured: file)
         }
         findings += DoctorUnits.fstab(SystemMounts.smallFile("/etc/fstab") ?? "")
@@ -29,6 +31,15 @@ enum DoctorSettings {
     }
 
     // MARK: - Settings
+
+    /// What is wrong in it, line by line: the rest holds, and is looked at.
+    static func configuration(_ file: ConfigurationFile?) -> [Finding] {
+        guard let file else { return [.ok("configuration", "none; 'promisefs setup' makes one")] }
+        if file.problems.isEmpty {
+            return [.ok("configuration", "\(file.path): \(counted(file.domains.count, "domain"))")]
+        }
+        return file.problems.map { configuration($0.failure.message ?? "cannot be read") }
+    }
 
     /// Why there is no configuration, and what to do about it.
     private static func configuration(_ message: String) -> Finding {

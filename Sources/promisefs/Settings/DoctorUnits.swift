@@ -29,6 +29,8 @@ enum DoctorUnits {
             if domains[domain]?.mountPoint != nil {
                 return self.unit(name, domain, link: folder + Array("/".utf8) + entry.name)
             }
+            // What is wrong with it is said elsewhere, and the domain is wanted.
+            if file?.problems.contains(where: { $0.domain == domain }) == true { return nil }
             // Those of the machine have the machine's settings, whatever was looked at.
             if geteuid() == 0, BaseFolders.settingsFolder(of: 0) != Array("/etc".utf8) { return nil }
             return .problem(

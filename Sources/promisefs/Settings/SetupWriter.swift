@@ -18,16 +18,7 @@ struct SetupWriter {
         var isInService: Bool?
         let configuration = try added(
             to: environment("PROMISEFS_CONFIG").map { Array($0.utf8) } ?? BaseFolders.configuration(), SetupWriter.table(answers))
-        // Whatever is wrong with it is said before anything is written.
-        let known = try configuration.old.isEmpty ? nil : ConfigurationFile(configuration.old, path: answers.configurationPath)
-        // One that was ended before it was done goes on from there.
-        let isWritten = known?.domains[answers.name].map { answers.say($0) } ?? false
-        guard isWritten || known?.domains[answers.name] == nil else {
-            throw CommandFailure(
-                "\(answers.configurationPath) has a domain '\(answers.name)' already; give another --name, or edit it",
-                exitStatus: ExitStatus.usage)
-        }
-        if !isWritten { _ = try ConfigurationFile(configuration.new, path: answers.configurationPath) }
+        let isWritten = try isWritten(configuration.old, configuration.new)
         try prepareMountPoint()
         if let password = answers.password {
             let login = LoginWriter(
@@ -36,6 +27,24 @@ struct SetupWriter {
         }
         if !isWritten { try SetupWriter.replace(configuration.path, configuration.new) }
         return isInService
+    }
+
+    /// Whether the file has the domain as it is wanted: one that was ended before it was done goes on
+    /// from there. Whatever would keep it from being mounted is said before anything is written; what is
+    /// wrong with other domains does not concern it.
+    func isWritten(_ old: String, _ new: String) throws(CommandFailure) -> Bool {
+        let name = answers.name
+        let known = ConfigurationFile(lenient: old, path: answers.configurationPath)
+        if let problem = known.problem(of: name) { throw problem }
+        if let entry = known.domains[name] {
+            if answers.say(entry) { return true }
+            throw CommandFailure(
+                "\(answers.configurationPath) has a domain '\(name)' already; give another --name, or edit it",
+                exitStatus: ExitStatus.usage)
+        }
+        let next = ConfigurationFile(lenient: new, path: answers.configurationPath)
+        if let problem = next.problem(of: name) { throw problem }
+        return false
     }
 
     /// What is written down and cannot be mounted would be in the way of the next attempt.

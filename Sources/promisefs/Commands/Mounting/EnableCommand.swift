@@ -72,13 +72,24 @@ enum ServiceUnit {
 
     static func name(_ domain: String) -> String { "promisefs@\(domain).service" }
 
+    static var noConfiguration: CommandFailure {
+        let place = BaseFolders.configuration().map { escapedForDisplay($0) } ?? "config.toml"
+        return CommandFailure(
+            "there is no configuration file; 'promisefs setup' writes \(place)",
+            exitStatus: ExitStatus.usage)
+    }
+
     /// A unit that cannot start is noticed by nobody.
     static func checkConfiguration(_ domain: String) throws(CommandFailure) {
-        guard let file = try ConfigurationFile.read() else {
-            let place = BaseFolders.configuration().map { escapedForDisplay($0) } ?? "config.toml"
-            throw CommandFailure(
-                "there is no configuration file; 'promisefs setup' writes \(place)", exitStatus: ExitStatus.usage)
+        guard let file = try ConfigurationFile.readLeniently() else {
+            throw noConfiguration
         }
+        try check(domain, in: file)
+    }
+
+    /// What is wrong with other domains of the file is theirs.
+    static func check(_ domain: String, in file: ConfigurationFile) throws(CommandFailure) {
+        if let problem = file.problem(of: domain) { throw problem }
         guard let entry = file.domains[domain] else {
             throw CommandFailure("\(file.path) has no domain '\(domain)'", exitStatus: ExitStatus.usage)
         }
@@ -90,11 +101,23 @@ enum ServiceUnit {
     /// A name that nobody knows is a slip: nothing would be done for it, without a word. One that has gone from the
     /// configuration may still have its unit.
     static func checkIsKnown(_ domain: String) throws(CommandFailure) {
-        let file = try ConfigurationFile.read()
-        if file?.domains[domain] != nil { return }
+        let read: Result<ConfigurationFile?, CommandFailure>
+        do throws(CommandFailure) {
+            read = .success(try ConfigurationFile.readLeniently())
+        } catch {
+            read = .failure(error)
+        }
+        if case .success(let file?) = read,
+            ConfiguredMount.isConfigured(domain, in: file)
+        {
+            return
+        }
         for question in ["is-enabled", "is-active"] where isAvailable {
             if try listen([question], domain).status == 0 { return }
         }
+        // What cannot be read may well name it.
+        let file = try read.get()
+        if let file, !file.isReadable, let problem = file.problem(of: domain) { throw problem }
         let place = file?.path ?? BaseFolders.configuration().map { escapedForDisplay($0) } ?? "config.toml"
         throw CommandFailure(
             "\(place) has no domain '\(domain)', and nothing mounts one of this name by itself", exitStatus: ExitStatus.usage)

@@ -46,10 +46,9 @@ struct LoginCommand: AsyncParsableCommand {
         _ = LoginVariables.take()
         let (this, name) = (self, domain)
         let entry = try await Blocking.run { () throws(CommandFailure) in
-            try ServiceUnit.checkConfiguration(name)
-            return try ConfigurationFile.read()?.domains[name]
+            try LoginCommand.entry(of: name, in: try ConfigurationFile.readLeniently())
         }
-        guard let provider = entry?.provider, !provider.hasPrefix("folder:") else {
+        guard let provider = entry.provider, !provider.hasPrefix("folder:") else {
             throw CommandFailure(
                 "the domain '\(domain)' is a folder, and nobody logs in there",
                 exitStatus: ExitStatus.usage)
@@ -63,7 +62,7 @@ struct LoginCommand: AsyncParsableCommand {
             LoggingSystem.bootstrap { _ in DaemonLog(logLevel: .critical) }
             var inspection = ProviderInspection(provider: provider, domain: name)
             inspection.login = Login(user: login.user, password: login.password)
-            inspection.certificate = entry?.value(of: "--certificate")
+            inspection.certificate = entry.value(of: "--certificate")
             try await inspection.connect(logger: Logger(label: "promisefs"))
         }
         let isInService = try await Blocking.run { () throws(CommandFailure) in try login.write() }
@@ -78,6 +77,19 @@ struct LoginCommand: AsyncParsableCommand {
                 + (isMounted.map {
                     "; 'promisefs restart \(escapedForDisplay($0.mountPoint))' has it used"
                 } ?? ""))
+    }
+
+    /// What a login needs of a domain; what is wrong elsewhere in the file does not concern it.
+    static func entry(
+        of domain: String, in file: ConfigurationFile?
+    ) throws(CommandFailure) -> ConfigurationFile.Domain {
+        guard let file else { throw ServiceUnit.noConfiguration }
+        if let problem = file.problem(of: domain, in: ["provider", "certificate"]) { throw problem }
+        guard let entry = file.domains[domain] else {
+            throw CommandFailure(
+                "\(file.path) has no domain '\(domain)'", exitStatus: ExitStatus.usage)
+        }
+        return file.whole(entry)
     }
 
     /// As the provider's name says, or the entry that there was. Blocking.
