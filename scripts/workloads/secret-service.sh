@@ -32,6 +32,9 @@ echo more >"$D/data/more"
 "$P" doctor >"$T/found" || { cat "$T/found"; exit 1; }
 grep -q "^ok *server of $NAME: answers" "$T/found"
 "$P" unmount --wait "$M"
+# What speaks with the server without a daemon asks as well.
+"$P" verify --provider --domain "$NAME"
+"$P" provider check "webdav+${U/:\/\//:\/\/promisefs@}/" --domain "$NAME" >"$T/checked"
 
 # Without a bus it is a passing trouble, which is told; what is here is mounted.
 DBUS_SESSION_BUS_ADDRESS= "$P" mount "$NAME" 2>"$T/said"
@@ -55,3 +58,6 @@ DBUS_SESSION_BUS_ADDRESS= "$P" mount "$NAME"
 "$P" unmount "$M"
 PROMISEFS_PASSWORD=promisefs-secret "$P" login "$NAME" | grep -q 'in the Secret Service'
 not grep -q promisefs-secret "$settings/credentials"
+mkdir "$T/elsewhere"
+"$P" migrate "$NAME" "folder:$T/elsewhere"
+[ "$(cat "$T/elsewhere/more")" = more ]

@@ -139,4 +139,13 @@ package struct Login: Sendable {
         self.accessKey = accessKey
         self.containerToken = containerToken
     }
+
+    package var hasPassword: Bool { password != nil }
+
+    /// With the user and the password of another one.
+    package func with(passwordOf other: Login) -> Login {
+        var result = self
+        (result.user, result.password) = (other.user, other.password)
+        return result
+    }
 }

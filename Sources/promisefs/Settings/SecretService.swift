@@ -41,6 +41,21 @@ enum SecretService {
         }
     }
 
+    /// What was given, with the password that is kept there where none was: for who speaks with a
+    /// domain's provider without a daemon. Throws as `login` does when there is nothing else.
+    static func completed(
+        _ given: Login?, ofDomain domain: String
+    ) async throws(CommandFailure) -> Login? {
+        if given?.hasPassword == true { return given }
+        do throws(CommandFailure) {
+            guard let kept = try await login(ofDomain: domain) else { return given }
+            return given?.with(passwordOf: kept) ?? kept
+        } catch {
+            guard let given else { throw error }
+            return given
+        }
+    }
+
     /// Asks again, for a domain that is mounted without.
     static func keptLogin(ofDomain domain: String) -> DomainConfiguration.KeptLogin {
         { () async throws(Domain.StartFailure) in

@@ -101,7 +101,9 @@ struct MigrateCommand: AsyncParsableCommand {
         let logins = LoginVariables.takeBoth()
         guard let provider else {
             var migration = DomainMigration(domain: domain, stateFolder: folder, provider: "")
-            migration.oldLogin = logins.old
+            // Most are given up without a word to the old storage.
+            let kept = try? await SecretService.completed(logins.old, ofDomain: domain)
+            migration.oldLogin = kept ?? logins.old
             migration.credentialsFile = BaseFolders.credentials()
             migration.oldCertificate = oldCertificate?.text
             return try await giveUp(migration)
@@ -112,7 +114,8 @@ struct MigrateCommand: AsyncParsableCommand {
             try ProviderName(parsing: provider)
         }
         var migration = DomainMigration(domain: domain, stateFolder: folder, provider: name.text)
-        (migration.login, migration.oldLogin) = (logins.new, logins.old)
+        migration.login = try await SecretService.completed(logins.new, ofDomain: domain)
+        migration.oldLogin = try await SecretService.completed(logins.old, ofDomain: domain)
         migration.credentialsFile = BaseFolders.credentials()
         migration.certificate = certificate?.text
         migration.oldCertificate = oldCertificate?.text

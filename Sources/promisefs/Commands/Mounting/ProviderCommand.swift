@@ -85,7 +85,7 @@ struct ProviderCheckCommand: AsyncParsableCommand {
         let argument = provider
         let name = try await Blocking.run { () throws(CommandFailure) in try ProviderName(parsing: argument) }
         var inspection = ProviderInspection(provider: name.text, domain: domain ?? name.derivedDomain)
-        inspection.login = login
+        inspection.login = try await SecretService.completed(login, ofDomain: inspection.domain)
         inspection.certificate = certificate?.text
         inspection.credentialsFile = BaseFolders.credentials()
         inspection.writableFolder = destructiveIn.map { RawArguments.bytes(of: $0) }

@@ -74,11 +74,12 @@ struct VerifyCommand: AsyncParsableCommand {
             let report = try await PromiseClient(mount: mount).verify(repair: repair, provider: provider)
             return Document(domain: mount.domain, nodes: report.nodes, problems: report.problems, repaired: report.repaired)
         case .unmounted(let name, let folder):
+            let login = try await login(of: name)
             do throws(Domain.StartFailure) {
                 let silent = Logger(label: "promisefs") { _ in SwiftLogNoOpLogHandler() }
                 var configuration = DomainConfiguration(name: name, provider: "", stateFolder: folder, mountPoint: [])
                 configuration.credentialsFile = BaseFolders.credentials()
-                configuration.login = LoginVariables.take()
+                configuration.login = login
                 configuration.certificate = certificate?.text
                 let report = try await Verification.ofUnmounted(
                     configuration, repair: repair, provider: provider, logger: silent)
@@ -87,6 +88,13 @@ struct VerifyCommand: AsyncParsableCommand {
                 throw CommandFailure(error.message, exitStatus: error.exitStatus)
             }
         }
+    }
+
+    /// Of a domain whose provider is asked.
+    private func login(of name: String) async throws(CommandFailure) -> Login? {
+        let given = LoginVariables.take()
+        guard provider else { return given }
+        return try await SecretService.completed(given, ofDomain: name)
     }
 
     private func targets() async throws -> [Target] {
