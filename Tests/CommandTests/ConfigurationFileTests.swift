@@ -67,6 +67,43 @@ import Testing
         #expect(command.options.hydrationRule.first?.text == "refuse:io=idle")
     }
 
+    /// Options of -o and patterns of the defaults came last, and so won over the command line.
+    @Test func theDomainWinsOverTheDefaultsAndTheCommandLineOverBoth() throws {
+        let text = """
+            options = ["uid=1", "gid=1"]
+            ignore = ["*.o"]
+            read-only = true
+            no-passthrough = true
+            io-uring = true
+
+            [domains.work]
+            mountpoint = "/mnt"
+            options = ["uid=2"]
+            ignore = ["!keep.o", "-x"]
+            read-only = false
+            no-passthrough = false
+            io-uring = false
+            """
+        let file = try ConfigurationFile(text, path: "config.toml")
+        func parsed(_ operands: [String], _ given: [String] = []) throws -> DomainOptions {
+            // As `mount` passes on what the user wrote.
+            let given = try DomainOptions.parse(given).forwarded
+            return try MountCommand.parse(try file.words(for: operands, given: given)).options
+        }
+        let plain = try parsed(["work"])
+        #expect(plain.splitMountOptions == ["uid=1", "gid=1", "uid=2"])
+        #expect(plain.ignore == ["*.o", "!keep.o", "-x"])
+        #expect(!plain.isReadOnly && !plain.noPassthrough && !plain.ioUring)
+        #expect(file.domains["work"].map { file.whole($0).isReadOnly } == false)
+        let other = try parsed(["/other"])
+        #expect(other.isReadOnly && other.noPassthrough && other.ioUring)
+        let given = try parsed(["work"], ["-o", "uid=3,ro", "--ignore", "keep.o"])
+        #expect(given.splitMountOptions.last == "uid=3" && given.ignore.last == "keep.o")
+        #expect(given.isReadOnly)
+        #expect(try !parsed(["/other"], ["-o", "rw"]).isReadOnly)
+        #expect(try parsed(["/other"], ["--ignore", "!a.o"]).ignore == ["*.o", "!a.o"])
+    }
+
     @Test func whatHasNoNameGetsTheDefaults() throws {
         let command = try parsed(["folder:/srv", "work"])
         #expect(command.operands == ["folder:/srv", "work"] && command.options.domain == nil)

@@ -104,7 +104,13 @@ struct DomainOptions: ParsableArguments {
         mountOptions.flatMap { $0.split(separator: ",") }.map(String.init).filter { $0 != "ro" && $0 != "rw" }
     }
 
-    var isReadOnly: Bool { readOnly || mountOptions.contains { $0.split(separator: ",").contains("ro") } }
+    /// `ro` or `rw`; the later one wins.
+    private var access: String? {
+        mountOptions.flatMap { $0.split(separator: ",") }.map(String.init)
+            .last { $0 == "ro" || $0 == "rw" }
+    }
+
+    var isReadOnly: Bool { readOnly || access == "ro" }
 
     func apply(to configuration: inout DomainConfiguration) {
         configuration.cacheLimit = cacheLimit?.bytes
@@ -144,7 +150,12 @@ struct DomainOptions: ParsableArguments {
         if let coordination { result += ["--coordination", coordination.rawValue] }
         if let nameDeadline { result += ["--name-deadline", TimeSpan.argument(nameDeadline.duration)] }
         if let certificate { result += ["--certificate", certificate.text] }
-        if isReadOnly { result.append("--read-only") }
+        if isReadOnly {
+            result.append("--read-only")
+        } else if access != nil {
+            // The configuration may say the opposite.
+            result += ["-o", "rw"]
+        }
         if noPassthrough { result.append("--no-passthrough") }
         if ioUring { result.append("--io-uring") }
         if noLatencyLimit { result.append("--no-latency-limit") }

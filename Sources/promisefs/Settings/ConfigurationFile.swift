@@ -1,3 +1,4 @@
+import ArgumentParser
 import Glibc
 import PromiseCore
 import PromiseSystem
@@ -12,14 +13,18 @@ struct ConfigurationFile: Sendable, Equatable {
     struct Domain: Sendable, Equatable, Codable {
         var provider: String?
         var mountPoint: String?
-        /// Options of `mount`; what comes later on a command line wins.
+        /// Options of `mount`; what comes later on a command line wins, also among those of `-o` and
+        /// patterns of what stays here.
         var options: [String] = []
-        /// Rules and the like, which add up: what comes first on a command line wins.
+        /// Rules of who may fetch, which add up: what comes first on a command line wins.
         var rules: [String] = []
+        /// Options that are not to hold although they do for all.
+        var switchedOff: [String]?
         /// Whether the desktop is told of what happens in it; nil: as for all, or else it is.
         var notifies: Bool?
 
-        var isReadOnly: Bool { options.contains("--read-only") }
+        /// As `mount` understands it.
+        var isReadOnly: Bool { (try? DomainOptions.parse(options))?.isReadOnly ?? false }
 
         /// The last one, which wins.
         func value(of option: String) -> String? {
@@ -37,7 +42,7 @@ struct ConfigurationFile: Sendable, Equatable {
         var failure: CommandFailure
     }
 
-    private enum Form { case value, switched, list }
+    private enum Form { case value, switched, access, list }
 
     private static let keys: [String: (option: String, form: Form)] = [
         "state-dir": ("--state-dir", .value), "cache-limit": ("--cache-limit", .value),
@@ -45,7 +50,7 @@ struct ConfigurationFile: Sendable, Equatable {
         "request-deadline": ("--request-deadline", .value), "coordination": ("--coordination", .value),
         "certificate": ("--certificate", .value), "values-limit": ("--values-limit", .value),
         "values-keys": ("--values-keys", .value), "trash": ("--trash", .value),
-        "read-only": ("--read-only", .switched), "no-passthrough": ("--no-passthrough", .switched),
+        "read-only": ("-o", .access), "no-passthrough": ("--no-passthrough", .switched),
         "io-uring": ("--io-uring", .switched), "no-io-uring": ("--no-io-uring", .switched),
         "no-supervision": ("--no-supervision", .switched),
         "no-latency-limit": ("--no-latency-limit", .switched),
@@ -201,13 +206,25 @@ struct ConfigurationFile: Sendable, Equatable {
             domain.options += [option, ["state-dir", "certificate"].contains(key) ? ConfigurationFile.fromHome(text) : text]
         case .switched:
             guard let isOn = value.bool else { throw wrong("'\(above)\(key)' is neither true nor false") }
-            if isOn { domain.options.append(option) }
+            if isOn {
+                domain.options.append(option)
+            } else {
+                domain.switchedOff = (domain.switchedOff ?? []) + [option]
+            }
+        case .access:
+            guard let isOn = value.bool else { throw wrong("'\(above)\(key)' is neither true nor false") }
+            // As mount(8) has it, so that `-o rw` on a command line can undo it.
+            domain.options += [option, isOn ? "ro" : "rw"]
         case .list:
             guard let list = value.array else { throw wrong("'\(above)\(key)' is no list") }
             for element in list {
                 guard let text = element.string else { throw wrong("'\(above)\(key)' holds something that is no text") }
+                switch option {
                 // A pattern may begin with a dash.
-                domain.rules += option == "--ignore" ? ["\(option)=\(text)"] : [option, text]
+                case "--ignore": domain.options.append("\(option)=\(text)")
+                case "-o": domain.options += [option, text]
+                default: domain.rules += [option, text]
+                }
             }
         }
     }
@@ -232,7 +249,9 @@ struct ConfigurationFile: Sendable, Equatable {
     /// With what holds for every domain.
     func whole(_ domain: Domain) -> Domain {
         var result = domain
-        result.options = defaults.options + domain.options
+        let off = domain.switchedOff ?? []
+        result.options = defaults.options.filter { !off.contains($0) } + domain.options
+        result.switchedOff = nil
         result.rules = domain.rules + defaults.rules
         return result
     }

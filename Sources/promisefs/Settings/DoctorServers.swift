@@ -17,7 +17,10 @@ enum DoctorServers {
         LoggingSystem.bootstrap { _ in DaemonLog(logLevel: .critical) }
         let domains = file.domains.filter { $0.value.provider.map(isAServer) ?? false }
         return await withTaskGroup(of: (String, [Finding]).self) { group in
-            for (name, domain) in domains { group.addTask { (name, await examine(name, domain)) } }
+            for (name, domain) in domains {
+                let whole = file.whole(domain)
+                group.addTask { (name, await examine(name, whole)) }
+            }
             var found: [(String, [Finding])] = []
             for await one in group { found.append(one) }
             return found.sorted { $0.0 < $1.0 }.flatMap(\.1)

@@ -85,7 +85,8 @@ enum DoctorSettings {
         var places: [[UInt8]: String] = [:]
         var states: [[UInt8]: String] = [:]
         let table = try? MountTable.current()
-        for (name, domain) in file.domains.sorted(by: { $0.key < $1.key }) {
+        for (name, own) in file.domains.sorted(by: { $0.key < $1.key }) {
+            let domain = file.whole(own)
             let subject = "domain \(name)"
             findings += options(of: name, in: file, subject)
             if let provider = domain.provider {
@@ -150,8 +151,9 @@ enum DoctorSettings {
         -> [Finding]
     {
         guard file.domains[name]?.mountPoint != nil else { return [] }
+        let command: MountCommand
         do {
-            _ = try MountCommand.parse(try file.words(for: [name], given: []))
+            command = try MountCommand.parse(try file.words(for: [name], given: []))
         } catch {
             let message = MountCommand.message(for: error).split(separator: "\n").first.map(
                 String.init)
@@ -161,8 +163,10 @@ enum DoctorSettings {
                     "mend them in \(file.path)")
             ]
         }
-        let lists = (file.domains[name]?.rules ?? []) + file.defaults.rules
-        if lists.contains("allow_other"), geteuid() != 0, !SystemMounts.allowsOthers() {
+        let others = command.options.splitMountOptions.last {
+            $0 == "allow_other" || $0 == "noallow_other"
+        }
+        if others == "allow_other", geteuid() != 0, !SystemMounts.allowsOthers() {
             return [
                 .problem(
                     subject, "has allow_other, which ordinary users may not use",
