@@ -57,6 +57,29 @@ extension MountSuites {
             }
         }
 
+        /// doctor and setup looked for themselves, and hung: nobody replaces this one.
+        @Test(.timeLimit(.minutes(2)))
+        func whoLooksAtTheMountOfAStoppedDaemonWithoutAHolderComesBack() async throws {
+            var options = options
+            options.arguments.append("--no-supervision")
+            try await MountedDomain.with(options) { domain in
+                let daemon = try #require(domain.daemonProcesses().first)
+                try await domain.shell(
+                    """
+                    settings="$XDG_CONFIG_HOME/promisefs"; mkdir -p "$settings" "$M/inside"
+                    printf '[domains.one]\\nprovider = "folder:%s"\\nmountpoint = "%s"\\nstate-dir = "%s"\\n' \\
+                        "$M/inside" "$M/place" "$M/state" > "$settings/config.toml"
+                    kill -STOP \(daemon)
+                    rc=0; timeout 60 "$P" doctor --no-check > "$T/found" || rc=$?; [ $rc = 1 ]
+                    grep -q "domain one: its mount point $M/place does not answer" "$T/found"
+                    grep -q "domain one: its state folder $M/state does not answer" "$T/found"
+                    rc=0; timeout 20 "$P" setup --yes --no-check --no-mount --provider "folder:$C" \\
+                        --name two --mountpoint "$M" 2> "$T/said" || rc=$?
+                    [ $rc = 4 ]; grep -q "$M does not answer" "$T/said"; kill -CONT \(daemon); ls "$M"
+                    """, seconds: 100)
+            }
+        }
+
         /// Only the beginning of an answer had a limit: they waited for ever.
         @Test(.timeLimit(.minutes(2)))
         func whatIsToldAsItComesEndsWhenTheDaemonIsStopped() async throws {

@@ -27,6 +27,13 @@ enum SystemMounts {
         }
     }
 
+    /// Whether looks at a path come back: below the mount of a daemon that hangs they do not. What waits
+    /// there until somebody looks, to be mounted then, is left alone.
+    static func answers(_ path: [UInt8]) -> Bool {
+        let mount = (try? MountTable.current())?.entries.last { $0.mountPoint == path }
+        return mount?.type == "autofs" || probe(path) != .silent
+    }
+
     /// As `probe`. One that nobody will ever answer for is made a dead one first.
     static func settle(_ mount: MountEntry) -> Life {
         if AbandonedMount.end(mount) { return probe(mount.mountPoint) }

@@ -19,6 +19,7 @@ enum DoctorFolders {
 
     /// Looks at the folder, or at what is there of the folders above it: a first mount makes the rest.
     static func state(_ folder: [UInt8], of subject: String) -> [Finding] {
+        guard SystemMounts.answers(folder) else { return [silent(folder, subject)] }
         var existing = folder
         while existing.count > 1, !SystemMounts.isAccessible(existing, F_OK) {
             existing = Array(existing[..<(existing.lastIndex(of: 0x2F) ?? 0)])
@@ -53,6 +54,13 @@ enum DoctorFolders {
         findings += room(existing, subject)
         findings += attributes(existing, subject)
         return findings
+    }
+
+    /// What is on a disk or a mount that hangs is not looked at: nobody would come back from there.
+    static func silent(_ path: [UInt8], _ subject: String, _ what: String = "") -> Finding {
+        .problem(
+            subject, "\(what)\(escapedForDisplay(path)) does not answer",
+            "look at the disk or the mount that it is on")
     }
 
     private static func room(_ folder: [UInt8], _ subject: String) -> [Finding] {

@@ -92,14 +92,8 @@ enum DoctorSettings {
             if let provider = domain.provider {
                 findings += problem(of: provider, isReadOnly: domain.isReadOnly, subject)
             }
-            if let certificate = domain.value(of: "--certificate"),
-                !certificate.hasPrefix("sha256:"),
-                !SystemMounts.isAccessible(Array(certificate.utf8), R_OK)
-            {
-                findings.append(
-                    .problem(
-                        subject, "its certificate \(certificate) cannot be read",
-                        "mend 'certificate'"))
+            if let certificate = domain.value(of: "--certificate") {
+                findings += problem(ofCertificate: certificate, subject)
             }
             findings += state(of: name, domain, subject)
             if let folder = stateFolder(of: name, domain) {
@@ -119,6 +113,17 @@ enum DoctorSettings {
         return findings
     }
 
+    private static func problem(ofCertificate certificate: String, _ subject: String) -> [Finding] {
+        if certificate.hasPrefix("sha256:") { return [] }
+        let path = Array(certificate.utf8)
+        guard SystemMounts.answers(path) else {
+            return [DoctorFolders.silent(path, subject, "its certificate ")]
+        }
+        if SystemMounts.isAccessible(path, R_OK) { return [] }
+        let message = "its certificate \(certificate) cannot be read"
+        return [.problem(subject, message, "mend 'certificate'")]
+    }
+
     /// Where it is to be mounted: whether that can be.
     private static func mountPoint(
         of name: String, _ domain: ConfigurationFile.Domain, _ text: String, _ table: MountTable?, _ settings: String
@@ -127,13 +132,16 @@ enum DoctorSettings {
         // What waits there for somebody to come is as good as ours.
         let mount = table?.entries.last { $0.mountPoint == place }
         let isMounted = mount.map { $0.isPromiseFS || $0.type == "autofs" } ?? false
-        // One whose daemon says nothing is not looked at.
-        if !isMounted, let problem = problem(ofPlace: text, name, domain) {
-            return [.problem(subject, problem, "mend 'mountpoint' in \(settings)")]
+        // One whose daemon says nothing is not looked at; what is above it may say nothing, too.
+        if mount == nil, !SystemMounts.answers(place) {
+            return [DoctorFolders.silent(place, subject, "its mount point ")]
         }
         if !isMounted, mount != nil {
             let message = "something else is mounted on its mount point \(escapedForDisplay(place))"
             return [.problem(subject, message, "unmount that, or mend 'mountpoint' in \(settings)")]
+        }
+        if !isMounted, let problem = problem(ofPlace: text, name, domain) {
+            return [.problem(subject, problem, "mend 'mountpoint' in \(settings)")]
         }
         return DoctorFolders.mountPoint(place, subject, isMounted: isMounted)
     }
@@ -202,6 +210,9 @@ enum DoctorSettings {
     ) -> [Finding] {
         let given = domain.value(of: "--state-dir")
         guard let folder = stateFolder(of: name, domain) else { return [] }
+        guard SystemMounts.answers(folder) else {
+            return [DoctorFolders.silent(folder, subject, "its state folder ")]
+        }
         // Where all are kept together, that has been looked at, unless this one is there and differs.
         guard given != nil || DoctorFolders.status(of: folder) != nil else { return [] }
         return DoctorFolders.state(folder, of: "state folder of \(name)").filter { $0.level != .ok }
@@ -215,7 +226,7 @@ enum DoctorSettings {
             if name.text.hasPrefix("extension+exec:") { return program(of: name.text, subject) }
             guard let folder = name.folder else { return [] }
             let (shown, word) = (escapedForDisplay(folder), shellWord(folder))
-            if name.isSilent {
+            if name.isSilent || !SystemMounts.answers(folder) {
                 return [
                     .warning(subject, "its folder \(shown) does not answer", "look at the disk")
                 ]
@@ -259,6 +270,9 @@ enum DoctorSettings {
         let path = RawArguments.bytes(
             of: String(text.dropFirst("extension+exec:".count).prefix { $0 != "?" }))
         let shown = escapedForDisplay(path)
+        guard SystemMounts.answers(path) else {
+            return [DoctorFolders.silent(path, subject, "its program ")]
+        }
         guard SystemMounts.isAccessible(path, F_OK) else {
             return [.problem(subject, "its program \(shown) does not exist", "mend 'provider'")]
         }

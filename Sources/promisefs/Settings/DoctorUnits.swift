@@ -112,15 +112,20 @@ enum DoctorUnits {
                 let message = "\(place): \(error.message ?? "its line is wrong")"
                 findings.append(.problem("fstab", message, "mend the line in /etc/fstab"))
             }
-            let path = unescaped(place)
-            if DoctorFolders.status(of: path) == nil, errno == ENOENT {
-                findings.append(
-                    .problem(
-                        "fstab", "the mount point \(place) does not exist",
-                        run: "mkdir -p \(shellWord(path))", " as root"))
-            }
+            if let finding = mountPoint(unescaped(place), place) { findings.append(finding) }
         }
         return findings
+    }
+
+    private static func mountPoint(_ path: [UInt8], _ place: String) -> Finding? {
+        guard SystemMounts.answers(path) else {
+            return .warning(
+                "fstab", "the mount point \(place) does not answer", "look at what is mounted there")
+        }
+        guard DoctorFolders.status(of: path) == nil, errno == ENOENT else { return nil }
+        return .problem(
+            "fstab", "the mount point \(place) does not exist",
+            run: "mkdir -p \(shellWord(path))", " as root")
     }
 
     /// fstab(5) has `\040` for a space.

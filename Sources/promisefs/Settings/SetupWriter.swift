@@ -39,7 +39,8 @@ struct SetupWriter {
         if let entry = known.domains[name] {
             if answers.say(entry) { return true }
             throw CommandFailure(
-                "\(answers.configurationPath) has a domain '\(name)' already; give another --name, or edit it",
+                "\(answers.configurationPath) has a domain '\(name)' already; "
+                    + "give another --name, or edit it",
                 exitStatus: ExitStatus.usage)
         }
         let next = ConfigurationFile(lenient: new, path: answers.configurationPath)
@@ -50,6 +51,12 @@ struct SetupWriter {
     /// What is written down and cannot be mounted would be in the way of the next attempt.
     private func prepareMountPoint() throws(CommandFailure) {
         let place = answers.mountPoint
+        guard SystemMounts.answers(place) else {
+            throw CommandFailure(
+                "\(escapedForDisplay(place)) does not answer: a mount there hangs; "
+                    + "'promisefs doctor' says more",
+                exitStatus: ExitStatus.offline)
+        }
         let isThere = SystemMounts.isAccessible(place, F_OK)
         do throws(SystemError) {
             try makeFolders(place, label: "setup.mountPoint")
