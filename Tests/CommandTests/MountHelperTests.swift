@@ -71,6 +71,27 @@ import Testing
         #expect(file.domains["work"]?.mountPoint == "/m \"x\"\\\u{1}ü")
     }
 
+    /// The user was dropped, and what the server said of that was about a file that was not asked for.
+    @Test func aUserWithoutAPasswordIsSaidSo() throws {
+        func answers(_ words: [String]) throws -> SetupAnswers {
+            let words = ["--yes", "--name", "work", "--mountpoint", "/m"] + words
+            return try SetupAnswers(asking: try SetupCommand.parse(words), (nil, nil))
+        }
+        let server = ["--provider", "webdav+https://example.com/files"]
+        let unchecked = #expect(throws: CommandFailure.self) {
+            try answers(server + ["--user", "ann", "--no-check"])
+        }
+        #expect(unchecked?.exitStatus == ExitStatus.usage)
+        #expect(unchecked?.message?.contains("no password for 'ann'; give --password-file") == true)
+        // It may be in the credentials file, which shows when the server is asked.
+        let asked = try answers(server + ["--user", "ann"])
+        #expect(asked.lacksPassword)
+        let refused = #expect(throws: CommandFailure.self) { try asked.withPassword(after: "401") }
+        #expect(refused?.exitStatus == ExitStatus.refused)
+        #expect(refused?.message?.hasPrefix("401; no password was given for 'ann': give --pass") == true)
+        #expect(try !answers(["--provider", "folder:/", "--user", "ann", "--no-check"]).lacksPassword)
+    }
+
     @Test func aLoginTakesThePlaceOfTheOldOneAndOfNothingElse() throws {
         #expect(throws: CommandFailure.self) {
             try LoginWriter(domain: "work", user: "ann", password: " spaces ").section(isInService: false)

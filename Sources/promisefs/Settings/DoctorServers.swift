@@ -27,7 +27,8 @@ enum DoctorServers {
         }
     }
 
-    private static func isAServer(_ provider: String) -> Bool {
+    /// Who has passwords, or keys, of its own.
+    static func isAServer(_ provider: String) -> Bool {
         provider.hasPrefix("webdav+") || provider.hasPrefix("s3:")
     }
 

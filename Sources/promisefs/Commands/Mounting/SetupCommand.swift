@@ -64,10 +64,10 @@ struct SetupCommand: AsyncParsableCommand {
         let environmentLogin = (user: environment("PROMISEFS_USER"), password: environment("PROMISEFS_PASSWORD"))
         _ = LoginVariables.take()
         let this = self
-        let answers = try await Blocking.run { () throws(CommandFailure) in
+        let asked = try await Blocking.run { () throws(CommandFailure) in
             try SetupAnswers(asking: this, environmentLogin)
         }
-        let limitations = noCheck ? [] : try await check(answers)
+        let (answers, limitations) = noCheck ? (asked, []) : try await checked(asked)
         let isInService = try await Blocking.run { () throws(CommandFailure) in try SetupWriter(answers).write() }
         let shown = escapedForDisplay(answers.mountPoint)
         say("wrote the domain '\(answers.name)' to \(answers.configurationPath)")
@@ -103,11 +103,26 @@ struct SetupCommand: AsyncParsableCommand {
 
     private func say(_ sentence: String) { if !output.json { Output.line(sentence) } }
 
+    /// The answers with which the provider lets this user in, and what it cannot do. Of a server that
+    /// refuses who has no password that is asked for.
+    private func checked(_ asked: SetupAnswers) async throws -> (SetupAnswers, [String]) {
+        let level = try DaemonLog.level(environment("PROMISEFS_LOG") ?? "error")
+        LoggingSystem.bootstrap { _ in DaemonLog(logLevel: level) }
+        do {
+            return (asked, try await check(asked))
+        } catch let failure as Domain.StartFailure
+            where failure.exitStatus == ExitStatus.refused && asked.lacksPassword
+        {
+            let answers = try await Blocking.run { () throws(CommandFailure) in
+                try asked.withPassword(after: failure.message)
+            }
+            return (answers, try await check(answers))
+        }
+    }
+
     /// Connects and reads, and says what the server cannot do.
     private func check(_ answers: SetupAnswers) async throws -> [String] {
         guard let provider = answers.provider else { return [] }
-        let level = try DaemonLog.level(environment("PROMISEFS_LOG") ?? "error")
-        LoggingSystem.bootstrap { _ in DaemonLog(logLevel: level) }
         var inspection = ProviderInspection(provider: provider, domain: answers.name)
         inspection.login = Login(user: answers.user, password: answers.password)
         inspection.credentialsFile = BaseFolders.credentials()
@@ -134,6 +149,8 @@ struct SetupAnswers: Sendable {
     var password: String?
     var certificate: String?
     var mayUseService = true
+    /// Somebody is there to be asked.
+    private var isAsking: Bool
     /// It is mounted at once.
     var isMounted: Bool
     /// For people.
@@ -141,7 +158,7 @@ struct SetupAnswers: Sendable {
 
     /// Blocking, until somebody has answered.
     init(asking command: SetupCommand, _ login: (user: String?, password: String?)) throws(CommandFailure) {
-        let isAsking = !command.yes && isatty(STDIN_FILENO) == 1
+        isAsking = !command.yes && isatty(STDIN_FILENO) == 1
         let questions = SetupQuestions(isAsking: isAsking)
         let forms = "folder:/PATH, webdav+https://…, s3://…, or empty for a folder of its own"
         // As of a variable that a script has not set.
@@ -183,13 +200,41 @@ struct SetupAnswers: Sendable {
             password = try SetupAnswers.firstLine(of: file)
         } else if let known = login.password {
             password = known
-        } else if isAsking, let provider, !provider.hasPrefix("folder:"), !provider.hasPrefix("extension") {
-            if user == nil, !provider.contains("@") {
-                let name = try questions.ask("Who logs in, or the access key (empty: nobody)", "")
-                user = name.isEmpty ? nil : name
-            }
-            password = HiddenLine.ask("Password, or the secret key (empty: none)")
+        } else if isAsking, isOfServer {
+            try askLogin(questions)
         }
+        // It would be dropped without a word, and nobody tries whether one is wanted.
+        if command.noCheck, let user, lacksPassword {
+            throw CommandFailure(
+                "there is no password for '\(user)'; give --password-file or PROMISEFS_PASSWORD",
+                exitStatus: ExitStatus.usage)
+        }
+    }
+
+    private var isOfServer: Bool { provider.map(DoctorServers.isAServer) ?? false }
+
+    var lacksPassword: Bool { password == nil && isOfServer }
+
+    private mutating func askLogin(_ questions: SetupQuestions) throws(CommandFailure) {
+        if user == nil, provider?.contains("@") == false {
+            let name = try questions.ask("Who logs in, or the access key (empty: nobody)", "")
+            user = name.isEmpty ? nil : name
+        }
+        password = HiddenLine.ask("Password, or the secret key (empty: none)")
+    }
+
+    /// For a server that has refused who has none, as it said. Blocking, until somebody has answered.
+    func withPassword(after refusal: String) throws(CommandFailure) -> SetupAnswers {
+        var result = self
+        if isAsking {
+            Output.problem(refusal)
+            try result.askLogin(SetupQuestions(isAsking: true))
+        }
+        if !result.lacksPassword { return result }
+        let whose = result.user.map { " for '\($0)'" } ?? ""
+        throw CommandFailure(
+            "\(refusal); no password was given\(whose): give --password-file or PROMISEFS_PASSWORD",
+            exitStatus: ExitStatus.refused)
     }
 
     private static func check(
