@@ -234,21 +234,23 @@ static void note_signal(int number) {
   errno = problem;
 }
 
-void cps_write_signals_to(int descriptor) {
-  static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+void cps_write_signals_to(int descriptor, int with_stops) {
+  static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGCONT};
   static struct sigaction before[sizeof numbers / sizeof *numbers];
-  static int is_noting;
+  static size_t noted;
+  size_t count = noted;
+  if (noted == 0 && descriptor >= 0) count = sizeof numbers / sizeof *numbers - (with_stops ? 0 : 2);
   signal_descriptor = descriptor;
-  for (size_t number = 0; number < sizeof numbers / sizeof *numbers; number++) {
+  for (size_t number = 0; number < count; number++) {
     struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
     if (descriptor >= 0) {
-      if (!is_noting) sigaction(numbers[number], NULL, &before[number]);
+      if (noted == 0) sigaction(numbers[number], NULL, &before[number]);
       if (before[number].sa_handler != SIG_IGN) sigaction(numbers[number], &action, NULL);
-    } else if (is_noting) {
+    } else {
       sigaction(numbers[number], &before[number], NULL);
     }
   }
-  is_noting = descriptor >= 0;
+  noted = descriptor >= 0 ? count : 0;
 }
 
 void cps_write_these_signals_to(int descriptor, const int *numbers, int count) {

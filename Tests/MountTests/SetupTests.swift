@@ -91,6 +91,53 @@ extension MountSuites {
             }
         }
 
+        /// Ctrl-Z left a shell that showed nothing, and behind fg the password was shown.
+        @Test(.timeLimit(.minutes(1))) func whoStopsAtThePasswordFindsAShellThatShowsWhatIsTyped() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    cat > "$T/stop.py" << 'END'
+                    import os, pty, select, signal, sys, termios
+                    def echoes(): return bool(termios.tcgetattr(0)[3] & termios.ECHO)
+                    def shell(report):
+                        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+                        job = os.fork()
+                        if job == 0:
+                            os.setpgid(0, 0); os.tcsetpgrp(0, os.getpid())
+                            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+                            words = [sys.argv[1], "setup", "--no-enable", "--no-check", "--no-mount"]
+                            os.execv(sys.argv[1], words + ["--provider", "webdav+http://ann@127.0.0.1:9/x",
+                                "--name", "work", "--mountpoint", sys.argv[2]])
+                        assert os.WIFSTOPPED(os.waitpid(job, os.WUNTRACED)[1])
+                        os.tcsetpgrp(0, os.getpid())
+                        os.write(report, b"S" if echoes() else b"s")
+                        os.tcsetpgrp(0, job); os.kill(-job, signal.SIGCONT)
+                        status = os.waitpid(job, 0)[1]
+                        os.tcsetpgrp(0, os.getpid())
+                        os.write(report, b"E" if status == 0 and echoes() else b"e")
+                        os._exit(0)
+                    reports, report = os.pipe()
+                    process, terminal = pty.fork()
+                    if process == 0: shell(report)
+                    signal.alarm(30)
+                    said = b""
+                    def hear(word, count):
+                        global said
+                        while said.count(word) < count: said += os.read(terminal, 4096)
+                    hear(b"Password", 1); os.write(terminal, b"\\x1a")
+                    assert os.read(reports, 1) == b"S", said
+                    hear(b"Password", 2); os.write(terminal, b"secret\\n")
+                    assert os.read(reports, 1) == b"E", said
+                    while select.select([terminal], [], [], 0.5)[0]:
+                        try: said += os.read(terminal, 4096)
+                        except OSError: break
+                    assert b"secret" not in said, said
+                    END
+                    python3 "$T/stop.py" "$P" "$T/place"; grep -qx 'password = secret' "$XDG_CONFIG_HOME/promisefs/credentials"
+                    """)
+            }
+        }
+
         /// A password that was typed as soon as its question was there was shown, thrown away, and waited for without end.
         @Test(.timeLimit(.minutes(1))) func answersThatArePastedAllAtOnceAreTaken() async throws {
             try await MountedDomain.with(mounts: false) { domain in

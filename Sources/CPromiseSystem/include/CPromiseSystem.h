@@ -84,8 +84,8 @@ int cps_start_tied(char *_Nullable const *_Nonnull arguments, int *_Nonnull comm
 // those that are ignored. By one thread.
 void cps_pass_signals_on(int process);
 // From now on SIGHUP, SIGINT, SIGQUIT and SIGTERM end nothing: each writes its number, one byte, to `descriptor`, but for those
-// that are ignored. -1: as before the first call. By one thread.
-void cps_write_signals_to(int descriptor);
+// that are ignored. `with_stops`: SIGTSTP and SIGCONT, too. -1: as before the first call. By one thread.
+void cps_write_signals_to(int descriptor, int with_stops);
 // The same of `count` signals, ignored or not, and for good.
 void cps_write_these_signals_to(int descriptor, const int *_Nonnull numbers, int count);
 // Opens a folder, with `flags` of open(2), in a process of its own that is left behind when it has

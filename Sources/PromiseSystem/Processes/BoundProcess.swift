@@ -42,8 +42,11 @@ package enum BoundProcess {
         Descriptor(adopting: try call(label) { cps_process_descriptor(process) })
     }
 
-    /// Nil: they end the process again.
-    package static func writeSignals(to descriptor: CInt?) { cps_write_signals_to(descriptor ?? -1) }
+    /// Those that end a process are told there instead; `withStops`: Ctrl-Z, and what has it go on,
+    /// too. Nil: all do again what they did.
+    package static func writeSignals(to descriptor: CInt?, withStops: Bool = false) {
+        cps_write_signals_to(descriptor ?? -1, withStops ? 1 : 0)
+    }
 
     /// From now on each of these signals writes its number, one byte, to `descriptor`: also one that was ignored. There is no
     /// moment in which one is lost.

@@ -24,23 +24,47 @@ enum HiddenLine {
             _ = fcntl(end, F_SETFL, O_NONBLOCK)
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
         }
-        var before = settings
+        let shown = settings
         settings.c_lflag &= ~tcflag_t(ECHO)
-        BoundProcess.writeSignals(to: ends[1])
-        tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
-        ask()
-        let signal = waitForLine(orSignal: ends[0])
-        let line = signal == nil ? readLine() : nil
-        // Whoever ends this process finds a terminal that shows what is typed.
-        tcsetattr(STDIN_FILENO, TCSADRAIN, &before)
-        BoundProcess.writeSignals(to: nil)
-        if let signal {
+        while true {
+            BoundProcess.writeSignals(to: ends[1], withStops: true)
+            set(settings)
+            ask()
+            let signal = waitForLine(orSignal: ends[0])
+            let line = signal == nil ? readLine() : nil
+            // Whoever ends or stops this process finds a terminal that shows what is typed.
+            set(shown)
+            BoundProcess.writeSignals(to: nil)
+            guard let signal else { return line }
             Output.line("")
-            kill(getpid(), signal)
-            // Another thread takes it.
-            sleep(1)
+            switch signal {
+            // Who had stopped it otherwise may have changed the terminal: the question comes again.
+            case SIGCONT: continue
+            case SIGTSTP: stop()
+            default:
+                kill(getpid(), signal)
+                // Another thread takes it.
+                sleep(1)
+                return nil
+            }
         }
-        return line
+    }
+
+    private static func set(_ settings: termios) {
+        var settings = settings
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
+    }
+
+    /// The process stops here, as Ctrl-Z would have it, and goes on from here: were another thread to
+    /// take the signal, what comes next would be done before.
+    private static func stop() {
+        var signals = sigset_t()
+        var before = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGTSTP)
+        pthread_sigmask(SIG_UNBLOCK, &signals, &before)
+        raise(SIGTSTP)
+        pthread_sigmask(SIG_SETMASK, &before, nil)
     }
 
     /// The signal that came first; nil when a line is there, or the end of all lines.
