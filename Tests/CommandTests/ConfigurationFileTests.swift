@@ -162,6 +162,16 @@ import Testing
         }
     }
 
+    /// The next `mount NAME` was refused, or was of the storage that had been left.
+    @Test func whoHasMigratedIsToldOfASectionThatLeadsToTheOldStorage() throws {
+        let text = "[domains.a]\nprovider = 'folder:/srv/old'\n[domains.b]\nmountpoint = '/b'\n"
+        let file = try ConfigurationFile(text, path: "config.toml")
+        #expect(MigrateCommand.isOutdated(file, of: "a", at: "folder:/srv/new"))
+        #expect(MigrateCommand.isOutdated(file, of: "b", at: "folder:/srv/new"))
+        #expect(!MigrateCommand.isOutdated(file, of: "a", at: "folder:/srv/old"))
+        #expect(!MigrateCommand.isOutdated(file, of: "c", at: "folder:/srv/new"))
+    }
+
     @Test func aDomainWithoutAPlaceCannotBeMounted() throws {
         let file = try ConfigurationFile("[domains.x]\nprovider = 'folder:/x'", path: "config.toml")
         let failure = #expect(throws: CommandFailure.self) { try file.words(for: ["x"], given: []) }

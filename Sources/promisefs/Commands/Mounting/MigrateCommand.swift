@@ -73,6 +73,8 @@ struct MigrateCommand: AsyncParsableCommand {
         var bytesFromHere: UInt64
         var limitations: [String]
         var troubles: [Trouble]
+        /// The configuration file, where its section of the domain is to be changed.
+        var outdatedConfiguration: String?
     }
 
     func validate() throws {
@@ -133,7 +135,21 @@ struct MigrateCommand: AsyncParsableCommand {
             throw CommandFailure(error.message, exitStatus: error.exitStatus)
         }
         if showsProgress { Output.clearLine() }
-        try show(report)
+        let outdated = await Blocking.run { () throws(Never) -> ConfigurationFile? in
+            let file = try? ConfigurationFile.readLeniently()
+            let isOutdated = file.map { MigrateCommand.isOutdated($0, of: wanted, at: report.to) }
+            return isOutdated == true ? file : nil
+        }
+        try show(report, outdated?.path)
+    }
+
+    /// Whether a section of the configuration leads to the storage that the domain has left.
+    static func isOutdated(
+        _ file: ConfigurationFile, of domain: String, at provider: String
+    ) -> Bool {
+        guard let entry = file.domains[domain] else { return false }
+        guard let known = entry.provider else { return true }
+        return known != provider && (try? ProviderName(parsing: known))?.text != provider
     }
 
     private struct AbandonedDocument: Encodable {
@@ -178,8 +194,10 @@ struct MigrateCommand: AsyncParsableCommand {
             + ByteSize.text(progress.bytesBrought)
     }
 
-    private func show(_ report: DomainMigration.Report) throws {
+    /// `outdated`: the configuration file that leads elsewhere.
+    private func show(_ report: DomainMigration.Report, _ outdated: String?) throws {
         let progress = report.progress
+        let outdated = report.troubles.isEmpty ? outdated : nil
         if output.json {
             Output.json(
                 Document(
@@ -189,7 +207,8 @@ struct MigrateCommand: AsyncParsableCommand {
                     limitations: report.limitations,
                     troubles: report.troubles.map {
                         Document.Trouble(path: path($0), problem: $0.message)
-                    }))
+                    },
+                    outdatedConfiguration: outdated))
         } else if report.isMoved {
             Output.line(
                 report.isFollowing
@@ -204,6 +223,11 @@ struct MigrateCommand: AsyncParsableCommand {
             for trouble in report.troubles.prefix(MigrateCommand.shownTroublesMax) {
                 Output.line("\(path(trouble)): \(trouble.message)")
             }
+        }
+        if !output.json, let outdated {
+            Output.line(
+                "\(outdated) leads to the old storage: "
+                    + "change 'provider' of 'domains.\(domain)' there to \(report.to)")
         }
         guard report.troubles.isEmpty else {
             throw CommandFailure(
