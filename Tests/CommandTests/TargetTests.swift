@@ -12,6 +12,23 @@ import Testing
         return try Targets.location(of: Array(word.utf8), in: table, namesDomain: namesDomain)
     }
 
+    /// Of two domains of one name the one that was not mounted was in no list: its changes waited unseen.
+    @Test func anotherDomainOfTheNameOfAMountedOneIsNotMounted() {
+        let places = ["/state/work", "/elsewhere/work"].map {
+            StatePlaces.Place(name: "work", folder: Array($0.utf8))
+        }
+        let alone = StatePlaces.Place(name: "alone", folder: Array("/state/alone".utf8))
+        func left(_ mounted: [String: String?]) -> [StatePlaces.Place] {
+            UnmountedDomains.unmounted(places + [alone], but: mounted)
+        }
+        #expect(left(["work": "/elsewhere/work"]) == [places[0], alone])
+        // Where nobody says which it is, nothing is said of either.
+        let silent: [String: String?] = ["work": nil]
+        #expect(left(silent) == [alone])
+        #expect(left(["alone": "/another/spelling"]) == places)
+        #expect(UnmountedDomains.isSame(Array("/state/./w/".utf8), "/state/w"))
+    }
+
     /// `promisefs evict work` beside a folder `work` was about the whole domain of that name.
     @Test func aFolderThatIsHereIsNotTheDomainOfItsName() throws {
         let error = #expect(throws: PromiseError.self) {

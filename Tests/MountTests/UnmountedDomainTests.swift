@@ -50,7 +50,14 @@ extension MountSuites {
                     ln -s "$T/b/state" "$T/states/.elsewhere/apart@b"
                     s=0; "$P" domain forget apart 2> "$T/said" || s=$?; [ $s = 2 ]
                     grep -q 'a/state.*b/state.*--state-dir' "$T/said"
+                    # Also while that is mounted; the mounted one cannot be forgotten.
+                    "$P" mount --domain apart --state-dir "$T/a/state" folder:$C "$M" > /dev/null
+                    "$P" domain list | grep -c '^apart' | grep -qx 2; "$P" domain list | grep -q '^apart *not mounted'
+                    s=0; "$P" domain forget apart 2> "$T/said" || s=$?; [ $s = 1 ]; grep -q 'unmount it first' "$T/said"
+                    s=0; "$P" domain forget apart --state-dir "$T/a/state" 2> "$T/said" || s=$?; [ $s = 1 ]
+                    grep -q 'unmount it first' "$T/said"
                     "$P" domain forget apart --state-dir "$T/b/state"; [ ! -e "$T/b/state" ]; [ -e "$T/a/state/index.sqlite" ]
+                    "$P" unmount --wait apart
                     # What is none of the domain's is not taken along.
                     echo diary > "$T/a/state/mine"; s=0; "$P" domain forget apart 2> "$T/said" || s=$?; [ $s = 1 ]
                     grep -q "'mine', which is none" "$T/said"; rm "$T/a/state/mine"

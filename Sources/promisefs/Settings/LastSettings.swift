@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import PromiseCore
+import PromiseKit
 import PromiseSystem
 import PromiseWire
 
@@ -22,12 +23,15 @@ struct LastSettings: Codable, Equatable {
 
     /// Nil when there are none, from this file, that may be believed. Blocking.
     static func read(_ name: String, of configuration: String) -> LastSettings? {
-        guard let path = path(name),
-            case .content(let bytes) = TrustedFile.read(path, countMax: byteCountMax),
-            let last = try? JSONDecoder().decode(LastSettings.self, from: Data(bytes)),
-            last.configuration == configuration
-        else { return nil }
+        guard let last = read(name), last.configuration == configuration else { return nil }
         return last
+    }
+
+    private static func read(_ name: String) -> LastSettings? {
+        guard let path = path(name),
+            case .content(let bytes) = TrustedFile.read(path, countMax: byteCountMax)
+        else { return nil }
+        return try? JSONDecoder().decode(LastSettings.self, from: Data(bytes))
     }
 
     /// The domains that a file named. Blocking.
@@ -55,8 +59,13 @@ struct LastSettings: Codable, Equatable {
         }
     }
 
-    /// Blocking.
-    static func forget(_ name: String) {
-        if let path = path(name) { _ = try? unlink(path, label: "settings.last.remove") }
+    /// Those of another domain of the same name stay. Blocking.
+    static func forget(_ place: StatePlaces.Place) {
+        if let last = read(place.name) {
+            let given = last.domain.value(of: "--state-dir").map { RawArguments.bytes(of: $0) }
+            let folder = given ?? (try? BaseFolders.state(domain: place.name))
+            guard folder.map({ simplified($0) }) == simplified(place.folder) else { return }
+        }
+        if let path = path(place.name) { _ = try? unlink(path, label: "settings.last.remove") }
     }
 }

@@ -45,9 +45,8 @@ struct DomainListCommand: AsyncParsableCommand {
 
     func run() async throws {
         var documents: [Document] = []
-        var mounted: Set<String> = []
+        var mounted: [String: String?] = [:]
         for mount in try await Targets.mounts() {
-            if mount.user == geteuid() { mounted.insert(mount.domain) }
             var document = Document(
                 domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint))
             if mount.user != geteuid() { document.owner = mount.userName }
@@ -58,6 +57,9 @@ struct DomainListCommand: AsyncParsableCommand {
                 document.pending = status.pending
             } catch {
                 document.problem = error.message
+            }
+            if mount.user == geteuid() {
+                mounted.updateValue(document.stateFolder, forKey: mount.domain)
             }
             documents.append(document)
         }
@@ -118,12 +120,13 @@ struct DomainForgetCommand: AsyncParsableCommand {
 
     func run() async throws {
         let wanted = name
-        if let mount = try await Targets.ownMounts().first(where: { $0.domain == wanted })
+        let (given, losesWork) = (stateDir?.bytes, force)
+        if let mount = try await Targets.ownMounts().first(where: { $0.domain == wanted }),
+            try await isMeant(mount, given)
         {
             let place = escapedForDisplay(mount.mountPoint)
             throw CommandFailure("'\(name)' is mounted on \(place): unmount it first")
         }
-        let (given, losesWork) = (stateDir?.bytes, force)
         let pending = try await Blocking.run { () throws(CommandFailure) -> Int in
             let place = try UnmountedDomains.place(of: wanted, in: given)
             do {
@@ -146,6 +149,17 @@ struct DomainForgetCommand: AsyncParsableCommand {
 }
 
 extension DomainForgetCommand {
+    /// Whether it is the mounted one, and not another of its name: the state folder says so. While
+    /// nobody answers for it, its lock keeps it from being forgotten.
+    private func isMeant(_ mount: MountEntry, _ given: [UInt8]?) async throws -> Bool {
+        guard let given else { return true }
+        let folder = try await Blocking.run { [name] () throws(CommandFailure) in
+            try UnmountedDomains.place(of: name, in: given).folder
+        }
+        let shown = try? await PromiseClient(mount: mount).status().stateFolder
+        return shown.map { UnmountedDomains.isSame(folder, $0) } ?? false
+    }
+
     /// Returns what waits to be sent. Blocking.
     private static func forget(_ place: StatePlaces.Place, losesWork: Bool) throws -> Int {
         try UnmountedDomain.removeAside(of: place.folder)
@@ -164,7 +178,7 @@ extension DomainForgetCommand {
                     + "move that elsewhere before")
         }
         try domain.putAside()
-        LastSettings.forget(place.name)
+        LastSettings.forget(place)
         StatePlaces.forget(place)
         try UnmountedDomain.removeAside(of: place.folder)
         return domain.pendingCount
@@ -181,10 +195,32 @@ enum UnmountedDomains {
         var problem: String?
     }
 
-    static func all(but mounted: Set<String>) async throws(CommandFailure) -> [Found] {
+    /// `mounted`: this user's mounts by their names, with their state folders as they are shown, or
+    /// nil where nobody answers.
+    static func all(but mounted: [String: String?]) async throws(CommandFailure) -> [Found] {
         try await Blocking.run { () throws(CommandFailure) in
-            try StatePlaces.all().filter { !mounted.contains($0.name) }.map { look(at: $0.name, $0.folder) }
+            unmounted(try StatePlaces.all(), but: mounted).map { look(at: $0.name, $0.folder) }
         }
+    }
+
+    /// Of several domains of one name one is mounted at most, and the others wait unseen.
+    static func unmounted(
+        _ places: [StatePlaces.Place], but mounted: [String: String?]
+    ) -> [StatePlaces.Place] {
+        let counts = Dictionary(grouping: places, by: \.name).mapValues(\.count)
+        return places.filter { place in
+            guard let folder = mounted[place.name] else { return true }
+            // The only one of its name is the one that is mounted, however its folder is written.
+            guard let folder, counts[place.name, default: 1] > 1 else { return false }
+            return !isSame(place.folder, folder)
+        }
+    }
+
+    /// `shown`: a state folder as its daemon tells it.
+    static func isSame(_ folder: [UInt8], _ shown: String) -> Bool {
+        if escapedForDisplay(simplified(folder)) == shown { return true }
+        guard let real = realPath(folder) else { return false }
+        return real == realPath(Array(shown.utf8))
     }
 
     /// The only one of this name, or the one that lies there. Blocking.
@@ -222,12 +258,26 @@ enum UnmountedDomains {
 
     /// What waits in those that nobody has mounted is easily forgotten.
     static func showWaiting() async throws {
-        let mounted = Set(try await Targets.ownMounts().map(\.domain))
-        for domain in try await all(but: mounted) {
+        for domain in try await all(but: try await mounted()) {
             guard let pending = domain.pending, pending > 0 else { continue }
             let waits = SyncCommand.sentence(pending)
             Output.line("\(domain.name) is not mounted: \(waits) to be sent to \(domain.provider ?? "?")")
         }
+    }
+
+    /// This user's mounts, for `all`. Only those are asked of whose name there are several.
+    private static func mounted() async throws -> [String: String?] {
+        let mounts = try await Targets.ownMounts()
+        let places = try await Blocking.run { () throws(CommandFailure) in try StatePlaces.all() }
+        var result: [String: String?] = [:]
+        for mount in mounts {
+            var folder: String?
+            if places.count(where: { $0.name == mount.domain }) > 1 {
+                folder = try? await PromiseClient(mount: mount).status().stateFolder
+            }
+            result.updateValue(folder, forKey: mount.domain)
+        }
+        return result
     }
 
     private static func look(at name: String, _ folder: [UInt8]) -> Found {
