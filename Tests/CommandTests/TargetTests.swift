@@ -12,6 +12,17 @@ import Testing
         return try Targets.location(of: Array(word.utf8), in: table, namesDomain: namesDomain)
     }
 
+    /// `unmount /m /m/inner` was refused, as the outer one was in use.
+    @Test func whatIsMountedInsideAnotherIsUnmountedBeforeIt() {
+        func order(_ places: [String?]) -> [Int] {
+            UnmountCommand.order(of: places.map { $0.map { Array($0.utf8) } })
+        }
+        #expect(order(["/m", "/m/inner"]) == [1, 0])
+        #expect(order(["/m", "/n", "/m/x/y", nil, "/m/x", "/mm"]) == [2, 4, 0, 1, 3, 5])
+        #expect(order(["/", "/b", "/a"]) == [1, 2, 0])
+        #expect(order(["/b", "/a", "/a"]) == [0, 1, 2])
+    }
+
     /// Of two domains of one name the one that was not mounted was in no list: its changes waited unseen.
     @Test func anotherDomainOfTheNameOfAMountedOneIsNotMounted() {
         let places = ["/state/work", "/elsewhere/work"].map {

@@ -48,7 +48,7 @@ struct UnmountCommand: AsyncParsableCommand {
     func run() async throws {
         var failures = FailureCollector()
         var documents: [Document] = []
-        for path in try await paths() {
+        for path in await UnmountCommand.innerFirst(try await paths()) {
             do {
                 documents.append(try await unmount(path, &failures))
             } catch {
@@ -67,6 +67,31 @@ struct UnmountCommand: AsyncParsableCommand {
     private func paths() async throws(PromiseError) -> [PathArgument] {
         guard all else { return mountPoints }
         return try await Targets.mounts().map { PathArgument(bytes: $0.mountPoint) }
+    }
+
+    /// A mount that has another one in it is in use for as long. What cannot be found says so in its
+    /// turn.
+    private static func innerFirst(_ paths: [PathArgument]) async -> [PathArgument] {
+        if paths.count < 2 { return paths }
+        var places: [[UInt8]?] = []
+        for path in paths {
+            let location = try? await Targets.location(of: path, namesDomain: true)
+            places.append(location?.mount.mountPoint)
+        }
+        return order(of: places).map { paths[$0] }
+    }
+
+    /// The numbers of places so that each comes before those that it is in; otherwise as they are.
+    static func order(of places: [[UInt8]?]) -> [Int] {
+        var result: [Int] = []
+        for (number, place) in places.enumerated() {
+            let outer = result.firstIndex { other in
+                guard let place, let folder = places[other], place != folder else { return false }
+                return place.starts(with: folder == [0x2F] ? folder : folder + [0x2F])
+            }
+            result.insert(number, at: outer ?? result.endIndex)
+        }
+        return result
     }
 
     /// What is left pending is noted as a failure.
