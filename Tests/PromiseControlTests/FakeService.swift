@@ -20,6 +20,8 @@ final class FakeService: ControlService {
         var asked: QueryRequest?
         /// Live queries have something to tell at any time.
         var tellsWithoutEnd = false
+        /// Of the newest presenter.
+        var presenterEvents: (@Sendable (Coordinator.PresenterEvent) -> Bool)?
     }
 
     let state = Mutex(State())
@@ -40,6 +42,10 @@ final class FakeService: ControlService {
     func pause(_ time: Duration) async throws { try await Task.sleep(for: isQuick ? .zero : time) }
 
     func add(_ path: [[UInt8]], node: UInt64) { state.withLock { $0.nodes[path] = node } }
+    func tellPresenter(_ news: Notice) {
+        let events = state.withLock { $0.presenterEvents }
+        _ = events?(.tell(news))
+    }
     func tellWithoutEnd() { state.withLock { $0.tellsWithoutEnd = true } }
     func fail(_ failure: Failure?) { state.withLock { $0.failure = failure } }
     func setPending(_ count: Int) {
