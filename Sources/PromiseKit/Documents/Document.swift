@@ -70,14 +70,15 @@ public actor Document<Contents: DocumentContents> {
     private var isReading = false { didSet { showWhetherEditable() } }
     /// Of the last save, autosave or reading again that failed.
     public internal(set) var lastError: (any Error)?
-    public var hasUnsavedChanges: Bool { changeCount != 0 }
+    public var hasUnsavedChanges: Bool { editCount != savedEditCount }
 
     private let keeper = ProgressKeeper()
     private let stateContinuation: AsyncStream<State>.Continuation
     private let autosaveDelay: Duration
-    private var changeCount = 0
-    /// Grows with every edit, so that a save knows whether there was one meanwhile.
+    /// Grows with every edit, undo and redo: each leaves other contents.
     private var editCount = 0
+    /// What it was for the contents that the file has.
+    private var savedEditCount = 0
     private var autosave: Task<Void, Never>?
     /// Of saves by itself, since the last one that was done.
     private var failedCount = 0
@@ -169,14 +170,11 @@ public actor Document<Contents: DocumentContents> {
         return value
     }
 
-    /// For an application that undoes and redoes edits: what was undone back to the last save needs no save.
+    /// For an application that undoes and redoes edits. What was undone is saved as an edit is: a
+    /// save may have come between the edit and its undo. `cleared`: the file has the contents.
     public func updateChangeCount(_ kind: ChangeKind) {
         editCount += 1
-        switch kind {
-        case .done, .redone: changeCount += 1
-        case .undone: changeCount -= 1
-        case .cleared: changeCount = 0
-        }
+        if kind == .cleared { savedEditCount = editCount }
         if hasUnsavedChanges { saveLater() }
     }
 
@@ -214,7 +212,7 @@ public actor Document<Contents: DocumentContents> {
     /// somebody else has changed it since it was read: then `revert`, or save with `overwritingChangesOfOthers`.
     public func save(_ operation: SaveOperation = .overwriting) async throws {
         try await alone { () async throws in
-            let saved = (edits: editCount, count: changeCount)
+            let saved = editCount
             do {
                 stamp = try await write(try contents.data(), operation)
             } catch {
@@ -223,7 +221,7 @@ public actor Document<Contents: DocumentContents> {
                 throw error
             }
             // What was edited meanwhile is not saved.
-            changeCount = saved.edits == editCount ? 0 : max(changeCount - saved.count, 1)
+            savedEditCount = max(savedEditCount, saved)
             state.remove(.savingError)
         }
         if operation == .creating, state.contains(.closed) {
@@ -294,8 +292,8 @@ public actor Document<Contents: DocumentContents> {
             }
             contents = try Contents(data: data)
             stamp = read
-            changeCount = 0
             editCount += 1
+            savedEditCount = editCount
         }
     }
 
