@@ -332,4 +332,32 @@ import Testing
             #expect(PickerRequest.problem(withType: text) == nil, "\(text)")
         }
     }
+
+    /// A document that a provider's page named where a place was asked for confirmed the folder
+    /// that was shown: sources were moved there, or the folder was given away, by nobody's word.
+    @Test func whatAPageNamesConfirmsNothingElse() throws {
+        for mode in PickerRequest.Mode.allCases {
+            for picksFolders in [false, true] {
+                var request = PickerRequest(mode)
+                request.picksFolders = picksFolders
+                request.sources = [.init(path: bytes("/tmp/x"))]
+                let wantsFolder = request.picksPlace || picksFolders
+                let (fits, other) =
+                    wantsFolder
+                    ? (file("docs", "folder"), file("a.txt")) : (file("a.txt"), file("docs", "folder"))
+                let refusal = #expect(throws: PromiseError.self) {
+                    try request.event(naming: other)
+                }
+                #expect(refusal?.exitStatus == 1)
+                let event = try request.event(naming: fits)
+                #expect(event == (request.picksPlace ? .visit(fits.asFolder) : .confirmItem(fits)))
+                // Nothing comes of a place before the person confirms it.
+                var machine = shown(request, [fits, other])
+                for action in machine.handle(event) {
+                    guard case .perform(let wanted) = action else { continue }
+                    #expect(!request.picksPlace && wanted.count == 1)
+                }
+            }
+        }
+    }
 }

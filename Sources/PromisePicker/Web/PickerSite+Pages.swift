@@ -1,5 +1,5 @@
 import PromiseCore
-import PromiseKit
+public import PromiseKit
 import PromiseWire
 
 // Pages of providers: each in a frame of another origin, which can say one identifier.
@@ -54,12 +54,26 @@ extension PickerSite {
             let item = PickerItem(
                 domain: answer.domain, path: Array(bytes.drop { $0 == 0x2F }),
                 kind: found.isFolder ? "folder" : "file")
-            // A place is confirmed by the person, who sees it with what is in it.
-            let isPlace = self.request.picksPlace && found.isFolder
-            session.post(isPlace ? .visit(item.asFolder) : .confirmItem(item))
+            session.post(try self.request.event(naming: item))
             return .json(["taken": true])
         } catch {
             return .json(Problem(error: escapedForTerminal(error.message)), status: 409)
         }
+    }
+}
+
+extension PickerRequest {
+    /// What becomes of an item that a provider's page has named. Throws where another kind is asked
+    /// for: to confirm it would be to confirm what the person has marked, or the folder that is
+    /// shown, with nobody's word but the page's.
+    public func event(naming item: PickerItem) throws(PromiseError) -> PickerEvent {
+        let wantsFolder = picksPlace || picksFolders
+        guard item.isFolder == wantsFolder else {
+            let wanted = wantsFolder ? "a folder" : "a document"
+            throw PromiseError(
+                .local, "the page named something else: pick \(wanted)", exitStatus: 1)
+        }
+        // A place is confirmed by the person, who sees it with what is in it.
+        return picksPlace ? .visit(item.asFolder) : .confirmItem(item)
     }
 }
