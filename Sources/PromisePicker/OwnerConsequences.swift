@@ -1,6 +1,7 @@
 import Glibc
 import PromiseCore
 import PromiseKit
+import PromiseSystem
 import PromiseWire
 
 /// Gives an application its right to what was picked. The one place where an application's rights
@@ -251,11 +252,12 @@ public struct MountedConsequences: PickerConsequences {
             return opened
         }
         let named = try self.place(named: source)
-        let copy = try await reading(source) {
+        let (copied, copy) = try await reading(source) {
             try await FileWork.run {
                 // Looked at now: a moment ago it may have been no link.
                 let document = try FileWork.openDocument(source.path, at: named)
-                return try opened.copy(document, of: source.path)
+                let copied = try CopiedSource(source.path, openAs: document.number)
+                return (copied, try opened.copy(document, of: source.path))
             }
         }
         try await FileWork.run {
@@ -267,7 +269,7 @@ public struct MountedConsequences: PickerConsequences {
             }
             opened.sync()
             // Only when the document is safely there does its place here become a link to it.
-            if leavesReference { try FileWork.replace(source.path, byLinkTo: target) }
+            if leavesReference { try copied.becomeLink(to: target) }
         }
         return PickedDocument(path: target, reference: leavesReference ? source.path : nil)
     }
