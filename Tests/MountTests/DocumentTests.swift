@@ -317,6 +317,54 @@ extension MountSuites {
             }
         }
 
+        /// The save made another item where the document had been, and every later one failed. It is
+        /// held up where the new file is whole, for longer than others wait for a claim.
+        @Test(.timeLimit(.minutes(3)), arguments: ["move", "remove"])
+        func aDocumentThatOthersMoveOrRemoveWhileItIsSavedStaysOne(_ what: String) async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    python3 - "$M" "$(dirname "$(realpath "$P")")/document-program" \(what) <<'END'
+                    import os, signal, subprocess, sys, time
+                    folder, program, what = sys.argv[1:]
+                    path, place = folder + "/doc.txt", folder + "/moved.txt"
+                    def wait(what, condition):
+                        end = time.monotonic() + 40
+                        while not condition():
+                            assert time.monotonic() < end, what
+                            time.sleep(0.05)
+                    def tokens(path):
+                        with open(path) as file: return file.read().count("doc/one/")
+                    with open(path, "w") as file: file.write("document doc\\n" + "x" * (8 << 20) + "\\n")
+                    child = subprocess.Popen([program, "one"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                    child.stdin.write(f"open doc {path}\\n"); child.stdin.flush()
+                    def is_saving():
+                        names = os.listdir(folder)
+                        return any(name.startswith(f".doc.txt-{child.pid}") and name.endswith("~") for name in names)
+                    for attempt in range(200):
+                        wait("nothing is saved", is_saving)
+                        child.send_signal(signal.SIGSTOP)
+                        time.sleep(0.05)
+                        if is_saving(): break
+                        child.send_signal(signal.SIGCONT)
+                    else:
+                        sys.exit("no save was caught in its middle")
+                    if what == "move": os.rename(path, place)
+                    else: os.remove(path)
+                    child.send_signal(signal.SIGCONT)
+                    if what == "move":
+                        before = tokens(place)
+                        wait("nothing is saved where it is", lambda: tokens(place) > before)
+                        child.stdin.write("quit\\n"); child.stdin.flush()
+                    assert any(line.startswith("closed doc") for line in child.stdout), "it is not closed"
+                    assert not os.path.exists(path), "there is another one where it was"
+                    child.stdin.close()
+                    child.wait(timeout=60)
+                    END
+                    """, seconds: 150)
+            }
+        }
+
         /// Files are read and written on threads of their own: an actor that waits for one could not even say its state.
         @Test(.timeLimit(.minutes(2))) func aDocumentAnswersWhileItsContentDoesNotCome() async throws {
             var options = MountedDomain.Options()

@@ -8,15 +8,23 @@ final class HeldClaim: Sendable {
 
     func end() { isHeld.store(false, ordering: .relaxed) }
 
-    /// Throws of status 6 when the document is not as it was `known`, nil: however it is; of 4 when the claim has ended.
+    /// Throws of status 6 when the document is not as it was `known`, nil: however it is; of 4 when
+    /// the claim has ended. One that is not there any more was moved or removed: nobody's save makes
+    /// another one in its place.
     func look(at document: DocumentPlace, _ known: DocumentStamp?) throws(PromiseError) {
-        if let known, let now = document.stamp(), now != known {
+        let now = known == nil ? nil : document.stamp()
+        let shown = escapedForDisplay(document.path)
+        if let known, let now, now != known {
             throw PromiseError(
-                .local, "\(escapedForDisplay(document.path)) was changed by somebody else since it was read", exitStatus: 6)
+                .local, "\(shown) was changed by somebody else since it was read", exitStatus: 6)
         }
         guard isHeld.load(ordering: .relaxed) else {
             throw PromiseError(
-                .local, "\(escapedForDisplay(document.path)) was not saved: the claim on it ended with its daemon", exitStatus: 4)
+                .local, "\(shown) was not saved: the claim on it ended with its daemon", exitStatus: 4)
+        }
+        if known != nil, now == nil {
+            throw PromiseError(
+                .local, "\(shown) was moved or removed by somebody else", exitStatus: 6)
         }
     }
 }

@@ -42,6 +42,20 @@ extension Document {
         (location.path, location.absolutePath) = (place, absolute)
     }
 
+    /// Asks where the document is, and gives what is there; one that is no more is closed.
+    func findAgain() async -> DocumentStamp? {
+        guard let item, !state.contains(.closed) else { return nil }
+        do throws(PromiseError) {
+            let presenter = FilePresenter(client, purpose: purpose)
+            let events = try await presenter.events(of: location.path, id: item)
+            if let path = events.path, path != location.path { isMoved(to: path) }
+        } catch {
+            if error.isGone { abandon() }
+            return nil
+        }
+        return state.contains(.closed) ? nil : await stampNow()
+    }
+
     func endPresenting() {
         presenting?.cancel()
         presenting = nil

@@ -214,7 +214,7 @@ public actor Document<Contents: DocumentContents> {
         try await alone { () async throws in
             let saved = editCount
             do {
-                stamp = try await write(try contents.data(), operation)
+                stamp = try await writeWhereItIs(try contents.data(), operation)
             } catch {
                 lastError = error
                 state.insert(.savingError)
@@ -237,6 +237,18 @@ public actor Document<Contents: DocumentContents> {
         try await load()
         state.remove(.savingError)
         try await refreshConflicts()
+    }
+
+    /// Once more where it was only moved: its presenter is not told of that while it saves.
+    private func writeWhereItIs(
+        _ data: DocumentData, _ operation: SaveOperation
+    ) async throws -> DocumentStamp {
+        do { return try await write(data, operation) } catch {
+            guard operation == .overwriting, (error as? PromiseError)?.exitStatus == 6,
+                let stamp, await findAgain() == stamp
+            else { throw error }
+            return try await write(data, operation)
+        }
     }
 
     private func write(_ data: DocumentData, _ operation: SaveOperation) async throws -> DocumentStamp {
@@ -313,16 +325,24 @@ public actor Document<Contents: DocumentContents> {
     /// Reads the file again when somebody else has changed it. Edits are not given up for that.
     func follow() async {
         await waitForSave()
-        let file = DocumentPlace(path: location.absolutePath, isPackage: Contents.isPackage)
-        let now = try? await DocumentFile.onThread { () throws(PromiseError) in file.stamp() }
-        guard let now = now ?? nil, now != stamp, !isBusy, !state.contains(.closed) else { return }
+        guard let now = await stampNow(), now != stamp, !isBusy, !state.contains(.closed)
+        else { return }
         if hasUnsavedChanges {
             lastError = PromiseError(
-                .local, "\(escapedForDisplay(file.path)) was changed by somebody else while it was edited here", exitStatus: 6)
+                .local,
+                "\(escapedForDisplay(location.absolutePath)) was changed by somebody else while it was "
+                    + "edited here", exitStatus: 6)
             state.insert(.savingError)
             return
         }
         do { try await load() } catch { lastError = error }
+    }
+
+    /// Nil where nothing is.
+    func stampNow() async -> DocumentStamp? {
+        let file = DocumentPlace(path: location.absolutePath, isPackage: Contents.isPackage)
+        let now = try? await DocumentFile.onThread { () throws(PromiseError) in file.stamp() }
+        return now ?? nil
     }
 
     func refreshConflicts() async throws {
