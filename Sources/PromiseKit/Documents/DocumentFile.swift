@@ -79,7 +79,7 @@ struct DocumentFile: Sendable {
         }
         let draft = self.draft
         _ = draft.withCString { unlink($0) }
-        let file = draft.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666) }
+        let file = DocumentFile.make(draft, replacesOne: !isNew)
         guard file >= 0 else { throw problem("cannot be saved beside itself") }
         defer { close(file) }
         do throws(PromiseError) {
@@ -95,6 +95,12 @@ struct DocumentFile: Sendable {
         var status = stat()
         guard fstat(file, &status) == 0 else { throw problem("cannot be looked at") }
         return FileStamp(status)
+    }
+
+    /// What is to replace a file is for nobody else until it has what that one lets others do.
+    static func make(_ path: [UInt8], replacesOne: Bool) -> CInt {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        return path.withCString { open($0, flags, replacesOne ? 0o600 : 0o666) }
     }
 
     /// False for a placeholder.

@@ -68,10 +68,15 @@ struct PackageFolder: Sendable {
         }
         let draft = self.draft
         removeDrafts()
-        guard draft.withCString({ mkdir($0, 0o777) }) == 0 else { throw problem("cannot be saved beside itself") }
+        // For nobody else until it has what the old one lets others do.
+        guard draft.withCString({ mkdir($0, isNew ? 0o777 : 0o700) }) == 0 else {
+            throw problem("cannot be saved beside itself")
+        }
         defer { PackageFolder.remove(draft) }
         let old = isNew ? Content() : try content()
-        for folder in old.folders { _ = (draft + [0x2F] + folder).withCString { mkdir($0, 0o777) } }
+        for folder in old.folders {
+            _ = (draft + [0x2F] + folder).withCString { mkdir($0, 0o700) }
+        }
         for (name, target) in old.links {
             _ = target.withCString { target in (draft + [0x2F] + name).withCString { symlink(target, $0) } }
         }
@@ -86,7 +91,15 @@ struct PackageFolder: Sendable {
             try put(bytes, name, in: draft, old.files[name]) { count, _ in progress(before + count, total) }
             done += bytes.count
         }
-        if !isNew { for folder in old.folders where !hasFile(package, old, below: folder) { dropEmpty(draft + [0x2F] + folder) } }
+        // Deepest first: one that nobody may write in takes no change after that.
+        for folder in old.folders.reversed() {
+            let new = draft + [0x2F] + folder
+            if hasFile(package, old, below: folder) {
+                copyMode(of: path + [0x2F] + folder, to: new)
+            } else {
+                dropEmpty(new)
+            }
+        }
         try lastLook()
         try exchange(draft, isNew: isNew, old)
         guard let stamp = stamp() else { throw problem("cannot be looked at") }
@@ -107,7 +120,7 @@ struct PackageFolder: Sendable {
         {
             return progress(bytes.count, bytes.count)
         }
-        let file = new.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666) }
+        let file = DocumentFile.make(new, replacesOne: old != nil)
         guard file >= 0 else { throw problem("cannot be saved beside itself") }
         defer { close(file) }
         try DocumentFile(path: new).fill(file, with: bytes, progress)
@@ -128,7 +141,7 @@ struct PackageFolder: Sendable {
             }
             return
         }
-        copyMode(to: draft)
+        copyMode(of: path, to: draft)
         for isLast in [false, true] {
             let result = draft.withCString { draft in path.withCString { attributes_exchange(draft, $0) } }
             if result == 0 { return }
@@ -138,9 +151,9 @@ struct PackageFolder: Sendable {
         }
     }
 
-    private func copyMode(to draft: [UInt8]) {
+    private func copyMode(of folder: [UInt8], to draft: [UInt8]) {
         var status = stat()
-        guard path.withCString({ stat($0, &status) }) == 0 else { return }
+        guard folder.withCString({ stat($0, &status) }) == 0 else { return }
         _ = draft.withCString { chown($0, status.st_uid, status.st_gid) }
         _ = draft.withCString { chmod($0, status.st_mode & 0o7777) }
     }

@@ -1,0 +1,81 @@
+import Foundation
+import PromiseKit
+import Synchronization
+import Testing
+
+@Suite struct DocumentPrivacyTests {
+    private struct Album: PackageContents {
+        var files = FilePackage()
+
+        init() {}
+        init(package: FilePackage) { files = package }
+        func package() -> FilePackage { files }
+    }
+
+    private final class Flag: Sendable {
+        private let value = Atomic(false)
+        var isSet: Bool { value.load(ordering: .relaxed) }
+        func set() { value.store(true, ordering: .relaxed) }
+    }
+
+    private static func mode(_ path: String) -> mode_t? {
+        var status = stat()
+        return lstat(path, &status) == 0 ? status.st_mode & 0o777 : nil
+    }
+
+    /// The modes that whatever comes into a folder beside `now` has while `body` runs.
+    private func modes(
+        in folder: String, while body: () async throws -> Void
+    ) async throws -> Set<mode_t> {
+        let end = Flag()
+        return try await withThrowingTaskGroup(of: Set<mode_t>.self) { group in
+            group.addTask {
+                var found: Set<mode_t> = []
+                while !end.isSet {
+                    let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+                    for name in names where name.hasPrefix(".") {
+                        if let mode = Self.mode(folder + "/" + name) { found.insert(mode) }
+                    }
+                    await Task.yield()
+                }
+                return found
+            }
+            defer { end.set() }
+            try await body()
+            end.set()
+            return try await group.next() ?? []
+        }
+    }
+
+    /// What was to take its place could be read by everybody until all of it was written.
+    @Test(.timeLimit(.minutes(1))) func nobodyElseReadsAPrivateDocumentWhileItIsSaved() async throws {
+        try await DocumentFolder.with("old") { folder in
+            try #require(chmod(folder.file, 0o600) == 0)
+            let note = try folder.document()
+            try await note.open()
+            let text = String(repeating: "x", count: 64 << 20)
+            try await note.edit { $0.text = text }
+            let modes = try await modes(in: folder.path) { try await note.save() }
+            #expect(modes == [0o600])
+            #expect(Self.mode(folder.file) == 0o600)
+        }
+    }
+
+    /// The folders in it were open afterwards, too.
+    @Test(.timeLimit(.minutes(1))) func nobodyElseReadsAPrivatePackageWhileItIsSaved() async throws {
+        try await DocumentFolder.with("old") { folder in
+            try FileManager.default.removeItem(atPath: folder.file)
+            try FileManager.default.createDirectory(
+                atPath: folder.file + "/inner", withIntermediateDirectories: true)
+            try Data("old".utf8).write(to: URL(fileURLWithPath: folder.file + "/inner/one"))
+            try #require(chmod(folder.file, 0o700) == 0 && chmod(folder.file + "/inner", 0o750) == 0)
+            let album = try folder.document(Album())
+            try await album.open()
+            let bytes = [UInt8](repeating: 1, count: 64 << 20)
+            try await album.edit { $0.files["inner/one"] = bytes }
+            let modes = try await modes(in: folder.path) { try await album.save() }
+            #expect(modes == [0o700])
+            #expect(Self.mode(folder.file) == 0o700 && Self.mode(folder.file + "/inner") == 0o750)
+        }
+    }
+}
