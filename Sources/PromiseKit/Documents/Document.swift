@@ -82,6 +82,8 @@ public actor Document<Contents: DocumentContents> {
     private var autosave: Task<Void, Never>?
     /// Of saves by itself, since the last one that was done.
     private var failedCount = 0
+    /// What others have written could not be read yet, so often.
+    private var (rereading, unreadCount): (Task<Void, Never>?, Int) = (nil, 0)
     var presenting: Task<Void, Never>?
     /// Which item it is, whatever it is called: what comes to its place after it is another document.
     var item: Int64?
@@ -105,6 +107,7 @@ public actor Document<Contents: DocumentContents> {
 
     deinit {
         autosave?.cancel()
+        rereading?.cancel()
         presenting?.cancel()
         stateContinuation.finish()
         keeper.finish()
@@ -139,7 +142,8 @@ public actor Document<Contents: DocumentContents> {
     /// Closes without saving; what was edited stays in `contents`.
     public func abandon() {
         autosave?.cancel()
-        autosave = nil
+        rereading?.cancel()
+        (autosave, rereading, unreadCount) = (nil, nil, 0)
         endPresenting()
         state.insert(.closed)
         isLent = false
@@ -335,7 +339,29 @@ public actor Document<Contents: DocumentContents> {
             state.insert(.savingError)
             return
         }
-        do { try await load() } catch { lastError = error }
+        do {
+            try await load()
+            unreadCount = 0
+        } catch {
+            lastError = error
+            followLater()
+        }
+    }
+
+    /// Nobody says once more that others have written: less and less often, as a save is.
+    private func followLater() {
+        guard rereading == nil, !state.contains(.closed) else { return }
+        let delay = Duration.seconds(min(2 << min(unreadCount, 5), 60))
+        unreadCount += 1
+        rereading = Task { [weak self] in
+            try? await Task.sleep(for: delay)
+            if !Task.isCancelled { await self?.followAgain() }
+        }
+    }
+
+    private func followAgain() async {
+        rereading = nil
+        await follow()
     }
 
     /// Nil where nothing is.
