@@ -274,7 +274,7 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     python3 - "$M/doc.txt" "$C/doc.txt" "$(dirname "$(realpath "$P")")/document-program" <<'END'
-                    import json, os, signal, subprocess, sys, time
+                    import glob, json, os, signal, subprocess, sys, time
                     path, cloud, program = sys.argv[1:]
                     def wait(what, condition):
                         end = time.monotonic() + 40
@@ -285,12 +285,12 @@ extension MountSuites {
                     subprocess.run([os.environ["P"], "sync", "--wait", path], check=True, stdout=subprocess.DEVNULL)
                     child = subprocess.Popen([program, "one"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                     child.stdin.write(f"open doc {path}\\n"); child.stdin.flush()
-                    draft = f"{os.path.dirname(path)}/.doc.txt-{child.pid}~"
+                    drafts = f"{os.path.dirname(path)}/.doc.txt-{child.pid}-*~"
                     for attempt in range(200):
-                        wait("nothing is saved", lambda: os.path.exists(draft))
+                        wait("nothing is saved", lambda: glob.glob(drafts))
                         child.send_signal(signal.SIGSTOP)
                         time.sleep(0.05)
-                        if os.path.exists(draft): break
+                        if glob.glob(drafts): break
                         child.send_signal(signal.SIGCONT)
                     else:
                         sys.exit("no save was caught in its middle")

@@ -2,6 +2,7 @@ import CAttributes
 import Glibc
 import NIOPosix
 import PromiseCore
+import Synchronization
 
 // How documents are read and written: whole, off the caller's thread, and so that there is never half of one.
 
@@ -77,7 +78,8 @@ struct DocumentFile: Sendable {
         if !isNew, let target, target != path {
             return try DocumentFile(path: target).write(bytes, isNew: false, lastLook: lastLook, progress)
         }
-        let draft = self.draft
+        let draft = makeDraftName()
+        // Of a process that was killed, and had this one's number.
         _ = draft.withCString { unlink($0) }
         let file = DocumentFile.make(draft, replacesOne: !isNew)
         guard file >= 0 else { throw problem("cannot be saved beside itself") }
@@ -125,11 +127,21 @@ struct DocumentFile: Sendable {
         }
     }
 
-    /// A name that stays on this machine (`*~`), and that no other process takes.
-    private var draft: [UInt8] {
+    /// A name that stays on this machine (`*~`), and that no other write takes, of this process or
+    /// another.
+    private func makeDraftName() -> [UInt8] {
         let slash = path.lastIndex(of: 0x2F) ?? 0
-        return path[...slash] + Array(".".utf8) + DocumentFile.stem(of: path[(slash + 1)...]) + Array("-\(getpid())~".utf8)
+        let stem = DocumentFile.stem(of: path[(slash + 1)...])
+        return path[...slash] + Array(".".utf8) + stem + Array("-\(DocumentFile.makeDraftMark())~".utf8)
     }
+
+    /// Of this process, and of one write of it: two documents of one purpose do not wait for each
+    /// other, and may be of the same file.
+    static func makeDraftMark() -> String {
+        "\(getpid())-\(draftCount.add(1, ordering: .relaxed).newValue)"
+    }
+
+    private static let draftCount = Atomic(0)
 
     /// What a draft is called after a document: of a long name every byte counts, too, as others may begin like it.
     static func stem(of name: ArraySlice<UInt8>) -> [UInt8] {

@@ -66,8 +66,10 @@ struct PackageFolder: Sendable {
         for name in package.files.keys where !PackageFolder.isPath(name) {
             throw PromiseError(.local, "\(escapedForDisplay(name)) is no path in a file package", exitStatus: 1)
         }
-        let draft = self.draft
+        let draft = makeDraftName()
         removeDrafts()
+        // Of a process that was killed, and had this one's number.
+        PackageFolder.remove(draft)
         // For nobody else until it has what the old one lets others do.
         guard draft.withCString({ mkdir($0, isNew ? 0o777 : 0o700) }) == 0 else {
             throw problem("cannot be saved beside itself")
@@ -246,22 +248,29 @@ struct PackageFolder: Sendable {
         return (path[...slash], path[(slash + 1)...])
     }
 
-    private var draft: [UInt8] {
-        let mark = PackageFolder.draftPrefix + Array("\(getpid())-".utf8)
+    private func makeDraftName() -> [UInt8] {
+        let mark = PackageFolder.draftPrefix + Array("\(DocumentFile.makeDraftMark())-".utf8)
         return parts.folder + mark + DocumentFile.stem(of: parts.name)
     }
 
     /// Those of this package that processes left which have ended.
     private func removeDrafts() {
         for name in PackageFolder.names(in: Array(parts.folder)) ?? [] where name.starts(with: PackageFolder.draftPrefix) {
-            let rest = name.dropFirst(PackageFolder.draftPrefix.count)
-            let digits = rest.prefix { (0x30...0x39).contains($0) }
-            guard rest.dropFirst(digits.count + 1).elementsEqual(DocumentFile.stem(of: parts.name)),
-                let process = pid_t(String(decoding: digits, as: UTF8.self)),
-                process == getpid() || kill(process, 0) != 0 && errno == ESRCH
+            let stem = DocumentFile.stem(of: parts.name)
+            let (digits, rest) = number(in: name.dropFirst(PackageFolder.draftPrefix.count))
+            // Earlier versions counted no writes.
+            let (write, ofNumbered) = number(in: rest)
+            guard rest.elementsEqual(stem) || !write.isEmpty && ofNumbered.elementsEqual(stem),
+                let process = pid_t(digits), kill(process, 0) != 0, errno == ESRCH
             else { continue }
             PackageFolder.remove(parts.folder + name)
         }
+    }
+
+    /// The digits that a name begins with, and what is behind the hyphen after them.
+    private func number(in name: ArraySlice<UInt8>) -> (digits: String, rest: ArraySlice<UInt8>) {
+        let digits = name.prefix { (0x30...0x39).contains($0) }
+        return (String(decoding: digits, as: UTF8.self), name.dropFirst(digits.count + 1))
     }
 
     private func problem(_ what: String) -> PromiseError { DocumentFile(path: path).problem(what) }
