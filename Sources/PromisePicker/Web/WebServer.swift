@@ -142,8 +142,11 @@ public final class WebServer: Sendable {
                     for try await connection in connections {
                         let mayEnter = places.withLock { $0.enter() }
                         group.addTask {
-                            if mayEnter { await self.receive(connection) }
-                            try? await connection.channel.close()
+                            if mayEnter {
+                                await self.receive(connection)
+                            } else {
+                                await self.refuse(connection)
+                            }
                         }
                     }
                 } catch {
@@ -156,9 +159,16 @@ public final class WebServer: Sendable {
 
     private func receive(_ connection: Connection) async {
         let isOurs = await isOurs(connection.channel.remoteAddress?.port)
-        guard places.withLock({ $0.take(isOurs: isOurs) }) else { return }
+        guard places.withLock({ $0.take(isOurs: isOurs) }) else {
+            return await refuse(connection)
+        }
         defer { places.withLock { $0.leave(isOurs: isOurs) } }
         await serve(connection, isOurs)
+    }
+
+    /// One that was never run, and is let go of, traps.
+    private func refuse(_ connection: Connection) async {
+        try? await connection.executeThenClose { _, _ in }
     }
 
     private func serve(_ connection: Connection, _ isOurs: Bool) async {
