@@ -68,4 +68,63 @@ import Testing
                 "['the daemon replied 414 without saying why']",
             ])
     }
+
+    private static let slowScript = """
+        import socket, sys, tempfile, threading, time
+        sys.path.insert(0, sys.argv[1])
+        import promisefs
+
+        def answer(connection):
+            request = b""
+            while b"\\r\\n\\r\\n" not in request:
+                request += connection.recv(65536)
+            if b"/v1/ping" not in request:
+                time.sleep(5)
+            body = b'{"versions": [], "done": true}'
+            connection.sendall(b"HTTP/1.1 200 X\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
+            connection.close()
+
+        def serve():
+            while True:
+                threading.Thread(target=answer, args=listener.accept()[:1], daemon=True).start()
+
+        path = tempfile.mktemp()
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen()
+        threading.Thread(target=serve, daemon=True).start()
+        domain = promisefs.Domain(path, timeout=1)
+        calls = {
+            "status": lambda: domain.status(), "resolve": lambda: domain.resolve("a", "remove"),
+            "revert": lambda: domain.revert(["a"]), "evict": lambda: domain.evict(["a"]),
+            "restore": lambda: domain.restore(["a"]), "pin": lambda: domain.pin(["a"], "pinned"),
+            "sync": lambda: domain.sync(),
+        }
+        def run(name):
+            try:
+                calls[name]()
+                ends[name] = "done"
+            except promisefs.PromiseError as error:
+                ends[name] = "no daemon" if "no daemon answers" in str(error) else str(error)
+        ends = {}
+        threads = [threading.Thread(target=run, args=[name]) for name in calls]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        for name in calls: print(name, ends[name])
+        """
+
+    /// What took longer than the limit of a question was said to have no daemon.
+    @Test(.timeLimit(.minutes(5))) func workHasNoLimitWhileTheDaemonAnswers() throws {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        let client = folder.appendingPathComponent("../../clients/python").standardized.path
+        let words = ["python3", "-c", PythonClientTests.slowScript, client]
+        let answer = try #require(
+            ChildProcess.exchange(words.map { Array($0.utf8) }, limit: .seconds(120)))
+        let lines = String(decoding: answer.output, as: UTF8.self).split(separator: "\n")
+        #expect(
+            lines == [
+                "status no daemon", "resolve done", "revert done", "evict done", "restore done",
+                "pin done", "sync done",
+            ])
+    }
 }

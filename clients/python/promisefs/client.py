@@ -48,7 +48,7 @@ class Domain(Coordination):
         body |= {} if states is None else {"states": list(states)}
         purpose = _inherited_purpose()
         body |= {} if purpose is None else {"purpose": purpose}
-        return self._call("POST", "items/versions", body)["versions"]
+        return self._work("items/versions", body)["versions"]
 
     def thumbnail(self, path, size=1024):
         """A PNG of at most `size` pixels a side."""
@@ -240,7 +240,7 @@ class Domain(Coordination):
         return self._last("items/fetch", {"paths": [_wire(path) for path in paths]})
 
     def revert(self, paths):
-        return self._call("POST", "items/revert", self._held(paths))
+        return self._work("items/revert", self._held(paths))
 
     def share(self, path, until=None):
         """A link by which anybody reaches the item at the provider. `until`: a date, or a time as RFC 3339 has it."""
@@ -260,10 +260,10 @@ class Domain(Coordination):
     def restore(self, paths, to=None):
         """Brings back what was removed at these paths; `to`: into this folder, under a free name."""
         body = self._held(paths)
-        return self._call("POST", "trash/restore", body if to is None else body | {"to": _wire(to)})
+        return self._work("trash/restore", body if to is None else body | {"to": _wire(to)})
 
     def evict(self, paths):
-        return self._call("POST", "items/evict", self._held(paths))
+        return self._work("items/evict", self._held(paths))
 
     @staticmethod
     def _held(paths):
@@ -274,7 +274,7 @@ class Domain(Coordination):
 
     def pin(self, paths, pin):
         """`pin`: pinned, online-only or automatic."""
-        return self._call("POST", "items/pin", {"paths": [_wire(path) for path in paths], "pin": pin})
+        return self._work("items/pin", {"paths": [_wire(path) for path in paths], "pin": pin})
 
     def sync(self, path=None, wait=False, timeout=None):
         body = {"wait": wait}
@@ -282,7 +282,7 @@ class Domain(Coordination):
             body["path"] = _wire(path)
         if timeout is not None:
             body["timeoutSeconds"] = timeout
-        return self._last("sync", body) if wait else self._call("POST", "sync", body)
+        return self._last("sync", body) if wait else self._work("sync", body)
 
     # Requests.
 
@@ -320,7 +320,15 @@ class Domain(Coordination):
         return PromiseError(document["detail"], document["code"], status or document["status"], document["exitStatus"])
 
     def _call(self, method, path, body=None):
-        connection, response = self._open(method, path, body, self.timeout)
+        return self._read(method, path, body, self.timeout)
+
+    def _work(self, path, body):
+        """What waits for others, or brings content here, takes as long as it takes: a daemon that answers nothing else either
+        is noticed all the same."""
+        return self._read("POST", path, body, None)
+
+    def _read(self, method, path, body, timeout):
+        connection, response = self._open(method, path, body, timeout)
         with contextlib.closing(connection):
             return json.loads(response.read())
 
