@@ -53,6 +53,9 @@ struct daemon {
   int line, thread;
   int64_t started;
   bool is_serving, has_ended, wants_restart, was_silent;
+  // It was told to end, and may never have heard of it: until it has said that it is alive so often
+  // since then. The first time it may have said so before.
+  unsigned asked;
   struct watch watch;
 };
 
@@ -152,7 +155,10 @@ static bool listen_to(struct daemon *daemon) {
     if (connection == 0) find_connection();
     break;
   case HOLDER_ENDED: daemon->has_ended = true; break;
-  case HOLDER_ALIVE: watch_heard(&daemon->watch, now()); break;
+  case HOLDER_ALIVE:
+    watch_heard(&daemon->watch, now());
+    if (daemon->asked > 0) daemon->asked--;
+    break;
   case HOLDER_THREAD:
     if (daemon->thread >= 0) break;
     daemon->thread = descriptor;
@@ -169,12 +175,14 @@ static bool listen_to(struct daemon *daemon) {
 }
 
 // Passes the signals on that mean the end to whoever lives.
-static void take_signals(const struct daemon *daemon) {
+static void take_signals(struct daemon *daemon) {
   struct signalfd_siginfo info;
   while (read(signals, &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
     ending_since = now();
-    if (daemon && daemon->process > 0) kill(daemon->process, (int)info.ssi_signo);
+    if (!daemon || daemon->process <= 0) continue;
+    daemon->asked = 2;
+    kill(daemon->process, (int)info.ssi_signo);
   }
 }
 
@@ -315,6 +323,8 @@ static int run(char **command) {
     last_status = is_started ? serve(&daemon, is_first ? 0 : without + GIVE_UP_MILLISECONDS) : 127 << 8;
     if (daemon.is_serving) without = now();
     note_request(last_status);
+    // Longer ago than anybody waits for an end: nobody says it again.
+    if (daemon.was_silent && daemon.asked > 0) ending_since = now();
     if (daemon.was_silent) last_status |= HOLDER_SILENT;
     if (daemon.has_ended) return exit_status(last_status);
     // One that has never served says itself why, to whoever started it.

@@ -124,6 +124,29 @@ extension MountSuites {
             #expect(result.status == 137 && result.error.contains("is stopped"), "\(result.error)")
         }
 
+        /// It had been asked longer ago than an end takes, and so a successor served on.
+        @Test(.timeLimit(.minutes(2)))
+        func aStoppedDaemonThatWasToldToEndHasNoSuccessor() async throws {
+            let daemon = """
+                import os, socket, struct, signal
+                line = socket.socket(fileno=10)
+                line.send(struct.pack("I", 2))
+                if os.environ["PROMISEFS_HOLDER"].split()[1] == "0":
+                    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                    line.send(struct.pack("I", 6))
+                    os.kill(os.getpid(), signal.SIGSTOP)
+                line.send(struct.pack("I", 3))
+                """
+            let folder = URL(fileURLWithPath: Machine.executable).deletingLastPathComponent().path
+            let result = try await runShell(
+                """
+                PROMISEFS_PATIENCE=24 '\(folder)/promisefs-holder' / \
+                    "$(python3 -c 'import sys; print(sys.executable)')" python3 -c '\(daemon)' & holder=$!
+                sleep 2; kill -TERM $holder; wait $holder
+                """, seconds: 60)
+            #expect(result.status == 137 && result.error.contains("is given up"), "\(result.error)")
+        }
+
         /// Looks are counted, not time, so that what held up the holder as well counts as one.
         @Test(.timeLimit(.minutes(2))) func aMachineThatSleptOrIsBusyKeepsItsDaemon() async throws {
             try await MountedDomain.with(options) { domain in
