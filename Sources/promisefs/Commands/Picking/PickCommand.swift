@@ -223,11 +223,13 @@ struct PickCommand: AsyncParsableCommand {
     }
 
     private func serveApplications() async throws {
+        let turns = PickTurns()
         let server = PickServer { request, data, launch in
             let session = PickerSession(
                 data, MountedConsequences(data, application: request.application, launch: launch),
                 hasLists: !web)
-            return try await outcome(of: request, session, data)
+            if web { return try await outcome(of: request, session, data) }
+            return try await turns.take { try await outcome(of: request, session, data) }
         }
         guard let launch, let at else { return try await server.serve() }
         try await server.serve(try await Targets.location(of: at).mount, launch: launch)

@@ -40,16 +40,16 @@ struct PickServer: Sendable {
         _ mount: MountEntry, _ client: PromiseClient, _ launch: String?
     ) async throws(PromiseError) {
         let events = try await client.picks(ofLaunch: launch)
-        var shown: [UInt64: Task<Void, Never>] = [:]
-        defer { for task in shown.values { task.cancel() } }
+        let shown = ShownPickers()
+        defer { shown.cancelAll() }
         for try await event in events {
             guard let asked = WireCoding.decode(PickAsked.self, from: Array(event.data.utf8)) else {
                 continue
             }
             switch event.name {
             case "asked":
-                shown[asked.id] = Task { await answer(asked, mount, client) }
-            case "withdrawn": shown.removeValue(forKey: asked.id)?.cancel()
+                shown.begin(asked.id) { await answer(asked, mount, client) }
+            case "withdrawn": shown.cancel(asked.id)
             default: break
             }
         }
@@ -99,6 +99,32 @@ struct PickServer: Sendable {
                 })
         }
     }
+}
+
+/// Those of one domain that are shown, or wait for their turn.
+private final class ShownPickers: Sendable {
+    private let tasks: Mutex<[UInt64: Task<Void, Never>]> = Mutex([:])
+
+    func begin(_ id: UInt64, _ body: @escaping @Sendable () async -> Void) {
+        tasks.withLock { tasks in
+            tasks[id] = Task { [weak self] in
+                await body()
+                self?.end(id)
+            }
+        }
+    }
+
+    func cancel(_ id: UInt64) { tasks.withLock { $0.removeValue(forKey: id) }?.cancel() }
+
+    func cancelAll() {
+        let all = tasks.withLock { tasks in
+            defer { tasks = [:] }
+            return tasks
+        }
+        for task in all.values { task.cancel() }
+    }
+
+    private func end(_ id: UInt64) { tasks.withLock { $0[id] = nil } }
 }
 
 /// Those whose asks are heard now.
