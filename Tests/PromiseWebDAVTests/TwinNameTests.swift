@@ -13,14 +13,23 @@ struct TwinNameTests {
     private final class Server: Sendable {
         private let files = Mutex<[String: String]>(["/A": "old", "/\u{E9}": "old"])
         private let moves = Atomic<Int>(0)
+        private let puts = Atomic<Int>(0)
+        private let breaksListings = Atomic<Bool>(false)
         let answersAsAsked: Bool
         var moveCount: Int { moves.load(ordering: .relaxed) }
+        var putCount: Int { puts.load(ordering: .relaxed) }
 
         init(answersAsAsked: Bool) { self.answersAsAsked = answersAsAsked }
+
+        func breakListings() { breaksListings.store(true, ordering: .relaxed) }
 
         func answer(_ request: ScriptedServer.Request) -> String? {
             let path = request.path.removingEscapes
             if request.method == "MOVE" { moves.add(1, ordering: .relaxed) }
+            if request.method == "PUT" { puts.add(1, ordering: .relaxed) }
+            if request.method == "PROPFIND", path == "/", breaksListings.load(ordering: .relaxed) {
+                return reply("500 Internal Server Error")
+            }
             return files.withLock { files in
                 let known = files.keys.first { $0.lowercased() == path.lowercased() }
                 switch request.method {
@@ -133,6 +142,19 @@ struct TwinNameTests {
         let error = await create(provider, "a")
         #expect(error?.code == .refused && error?.message.contains("'A', which is there") == true)
         #expect(await create(provider, "b")?.code != .refused)
+    }
+
+    /// A folder that could not be listed counted as one without a twin, and that was overwritten.
+    @Test func nothingIsPutWhereItCannotBeSeenWhetherThereIsATwin() async throws {
+        let fake = Server(answersAsAsked: true)
+        let server = ScriptedServer { fake.answer($0) }
+        defer { server.stop() }
+        let traits: Set = ["putIsWhole", "putsOnlyNew", "honoursOverwrite", "overwritesTwins"]
+        let provider = try await provider(server, remembering: traits)
+        fake.breakListings()
+        let error = await create(provider, "a")
+        #expect(error?.code == .retry, "\(String(describing: error))")
+        #expect(fake.putCount == 0 && fake.moveCount == 0)
     }
 
     /// rclone removed what was moved to another case of its own name, and so does Apache where the

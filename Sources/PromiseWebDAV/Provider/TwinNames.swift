@@ -24,7 +24,7 @@ struct TwinNames: Sendable {
         } catch {
             // What others have made is in the next listing, and then nobody makes it again.
             guard error.code == .conflict || error.message.hasSuffix(TwinNames.otherAnswer),
-                provider.twinSuspects.isKnown(path), let twin = await twin()
+                provider.twinSuspects.isKnown(path), let twin = try? await twin()
             else { throw error }
             throw refusal(twin)
         }
@@ -47,8 +47,11 @@ struct TwinNames: Sendable {
     }
 
     /// Before something is put where a name like it may be, on a server that lets it go over that.
+    /// Where the folder cannot be listed nothing is put: there may be one.
     private func check() async throws(ProviderError) {
-        guard provider.resources.traits.overwritesTwins == true, let twin = await twin() else { return }
+        guard provider.resources.traits.overwritesTwins == true,
+            let twin = try await twin()
+        else { return }
         throw refusal(twin)
     }
 
@@ -74,7 +77,7 @@ struct TwinNames: Sendable {
         } catch {
             guard error.message.hasSuffix(TwinNames.otherAnswer) else { throw error }
         }
-        if let twin = await twin() {
+        if let twin = try? await twin() {
             let other = Array(path.dropLast()) + [twin]
             return (other, try await provider.resources.resource(at: other))
         }
@@ -106,14 +109,14 @@ struct TwinNames: Sendable {
     }
 
     /// Nil when the name itself is there, or none like it.
-    private func twin() async -> FileName? {
+    private func twin() async throws(ProviderError) -> FileName? {
         guard let name = path.last else { return nil }
         let folder = Array(path.dropLast())
         let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/></prop></propfind>"
-        let listing = try? await provider.resources.propfind(
+        let rows = try await provider.resources.propfind(
             folder, isFolder: true, depth: "1", body: body)
-        guard let rows = listing else { return nil }
-        let names = rows.map(\.path).filter { $0.count == path.count && $0.starts(with: folder) }.compactMap(\.last)
+        let inside = rows.map(\.path).filter { $0.count == path.count && $0.starts(with: folder) }
+        let names = inside.compactMap(\.last)
         guard !names.contains(name) else { return nil }
         return names.first { $0.isTwin(of: name) }
     }
