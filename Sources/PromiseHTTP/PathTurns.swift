@@ -24,6 +24,16 @@ package final class PathTurns: Sendable {
         return try await body()
     }
 
+    /// Both, in one order, so that two who cross do not wait for each other. Where they are the same
+    /// one it is taken once: who waits for the turn that it has itself waits for ever.
+    package func takeBoth<Value: Sendable, Problem: Error>(
+        _ one: String, _ other: String, _ body: () async throws(Problem) -> Value
+    ) async throws(Problem) -> Value {
+        let (first, second) = (min(one, other), max(one, other))
+        guard first != second else { return try await take(first, body) }
+        return try await take(first) { () async throws(Problem) in try await take(second, body) }
+    }
+
     private func give(_ path: String) {
         let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
             guard var queue = waiting[path] else { return nil }

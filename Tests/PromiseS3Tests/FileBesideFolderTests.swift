@@ -83,6 +83,60 @@ struct FileBesideFolderTests {
         }
     }
 
+    /// Both names are of one key: the rename waited for the turn that it had itself, and whoever
+    /// came by the key after it waited, too.
+    @Test(.timeLimit(.minutes(1)), arguments: [true, false])
+    func aFileGetsItsNameBackWhenTheFolderHasGone(withMode: Bool) async throws {
+        try await withMachines { machine, _, bucket in
+            bucket.put("f", "text")
+            bucket.put("f/a", "below")
+            let found = try await machine.item(for: reference(beside))
+            bucket.remove("f/a")
+            let mode = Metadata(mode: 0o600, owner: 0, group: 0, modificationTime: .zero)
+            let changes = ItemChanges(
+                place: (parent: root, name: FileName("f")!), metadata: withMode ? mode : nil)
+            let renamed = try await machine.modify(
+                reference(beside), changes: changes, contents: nil, baseVersion: found.version)
+            #expect(renamed.name == FileName("f")! && bucket.body("f") == "text")
+            if withMode { #expect(renamed.metadata.mode & 0o777 == 0o600) }
+            #expect(try await names(machine) == ["f file"])
+            // And it is not locked.
+            try await machine.delete(reference(FileName("f")!), baseVersion: renamed.version)
+            #expect(bucket.body("f") == nil)
+        }
+    }
+
+    /// The other way about, and only while the names are free and the file is the one known.
+    @Test(.timeLimit(.minutes(1)))
+    func aFileGetsTheNameBesideAFolderOnlyAsLongAsItIsTheSame() async throws {
+        try await withMachines { machine, _, bucket in
+            bucket.put("f", "text")
+            let plain = FileName("f")!
+            let found = try await machine.item(for: reference(plain))
+            bucket.put("f/a", "below")
+            func rename(
+                _ old: FileName, _ new: FileName, _ base: ContentVersion
+            ) async throws -> Item {
+                try await machine.modify(
+                    reference(old), changes: ItemChanges(place: (parent: root, name: new)),
+                    contents: nil, baseVersion: base)
+            }
+            #expect(try await rename(plain, beside, found.version).name == beside)
+            await #expect {
+                _ = try await rename(beside, plain, found.version)
+            } throws: {
+                ($0 as? ProviderError)?.code == .conflict
+            }
+            bucket.put("f", "other")
+            await #expect {
+                _ = try await rename(plain, beside, found.version)
+            } throws: {
+                ($0 as? ProviderError)?.code == .conflict
+            }
+            #expect(bucket.body("f") == "other" && bucket.body("f/a") == "below")
+        }
+    }
+
     @Test func withoutTheFolderTheFileHasItsNameAndNobodyElseGetsTheOther() async throws {
         try await withMachines { machine, _, bucket in
             bucket.put("f", "text")

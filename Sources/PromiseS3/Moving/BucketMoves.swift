@@ -23,18 +23,33 @@ struct BucketMoves: Sendable {
     private var names: KeyNames { bucket.names }
 
     /// Never over something else: `.conflict` then, and when it has not the version `base`. Of a
-    /// file with other metadata.
+    /// file with other metadata, unless both names are of one key.
     func move(
         _ path: [FileName], to target: [FileName], _ base: ContentVersion?, _ metadata: Metadata?
     ) async throws(ProviderError) -> Outcome {
-        let turns = bucket.turns
-        // In one order, so that two moves that cross do not wait for each other.
-        let ends = [names.key(path), names.key(target)].map { S3Location.encoded($0) }.sorted()
-        return try await turns.take(ends[0]) { () async throws(ProviderError) in
-            try await turns.take(ends[1]) { () async throws(ProviderError) in
-                try await moveInTurn(path, to: target, base, metadata)
+        let (source, destination) = (names.key(path), names.key(target))
+        return try await bucket.turns.takeBoth(
+            S3Location.encoded(source), S3Location.encoded(destination)
+        ) { () async throws(ProviderError) in
+            if source == destination, let named = try await rename(path, to: target, base) {
+                return .file(named)
             }
+            return try await moveInTurn(path, to: target, base, metadata)
         }
+    }
+
+    /// The two names of a file that is, or was, beside a folder of its name stand for one key:
+    /// nothing moves. Nil for a folder, whose keys say its name.
+    private func rename(
+        _ path: [FileName], to target: [FileName], _ base: ContentVersion?
+    ) async throws(ProviderError) -> ObjectStatus? {
+        var isFolder = base == S3Items.folderVersion
+        if base == nil { isFolder = try await bucket.isFolder(path) }
+        if isFolder { return nil }
+        if try await bucket.isFolder(target) { throw ProviderError.taken(target) }
+        let found = try await bucket.status(of: path)
+        guard base == nil || found.version == base else { throw ProviderError.taken(path) }
+        return found
     }
 
     private func moveInTurn(

@@ -104,7 +104,12 @@ extension S3Provider {
         try await bucket.checkBeside(target, base == S3Items.folderVersion ? .folder : .file)
         var moved: Item
         switch try await moves.move(path, to: target, base, metadata) {
-        case .file(let status): moved = items.item(status, target, parent: nil)
+        case .file(let status):
+            moved = items.item(status, target, parent: nil)
+            // Nothing was copied that it could have come with.
+            if let metadata, bucket.names.key(path) == bucket.names.key(target) {
+                moved = try await store(metadata, at: target, status.version)
+            }
         case .folder:
             listed.forget(items.identifier(path))
             if let metadata {
