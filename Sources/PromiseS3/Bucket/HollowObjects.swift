@@ -1,19 +1,26 @@
+import NIOCore
 import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 
-/// An empty object that stands for nothing: nobody who looks at it takes it for a file.
+/// A small object that stands for nothing: nobody who looks at it takes it for a file.
 ///
 /// Servers that honour a condition on PUT and none on copies and deletions would copy over what
 /// others made since it was looked at, and delete what they wrote. So a hollow object is put there
 /// first, on the condition: where a copy is to come, and in the place of what is to be deleted.
 /// What a daemon that died has left is replaced by whoever needs the key.
+///
+/// Each has bytes of its own: without any it had the version of every empty file, and who has the
+/// version of the empty file that was there would write over it, and lose that.
 enum HollowObject {
     static let header = ObjectDetails.prefix + "promisefs-hollow"
     /// No copy and no deletion takes longer to follow.
     static let lifetime = Duration.seconds(60)
+    /// Those of older versions have none, and neither has one in the place of a folder's marker: a
+    /// marker with content would be somebody's object.
+    private static let byteCount = 16
     /// In the place of what is deleted.
     static let deleted = "deleted"
 
@@ -34,8 +41,18 @@ enum HollowObject {
     /// In the place of what has been copied to this key, and is deleted next.
     static func moved(to target: [UInt8]) -> String { "moved-" + mark(target) }
 
+    static func content(_ key: [UInt8]) -> ByteBuffer? {
+        guard key.last != KeyNames.slash else { return nil }
+        let digits = String(UInt64.random(in: 0 ... .max), radix: 16)
+        let zeros = String(repeating: "0", count: byteCount - digits.utf8.count)
+        return ByteBuffer(string: zeros + digits)
+    }
+
+    /// Of what is no larger or smaller than one; only a look tells.
+    static func mayBeOne(size: UInt64) -> Bool { size == 0 || size == byteCount }
+
     static func isOne(_ status: ObjectStatus) -> Bool {
-        status.size == 0 && status.kept.contains(name: header)
+        mayBeOne(size: status.size) && status.kept.contains(name: header)
     }
 
     static func mark(_ status: ObjectStatus) -> String? { status.kept.first(name: header) }
@@ -61,6 +78,7 @@ struct HollowObjects: Sendable {
         _ key: [UInt8], _ expectation: Expectation, _ mark: String
     ) async throws(ProviderError) -> HTTPReply {
         var request = S3Request(.PUT, key, [], HollowObject.headers(mark))
+        request.body = HollowObject.content(key)
         request.headers.add(contentsOf: bucket.conditions(expectation))
         return try await bucket.client.exchange(request)
     }

@@ -105,10 +105,11 @@ struct FolderLister: Sendable {
         if unknown.count > FolderLister.eagerLooksMax {
             finder.find(unknown.map(\.key))
             // What may stand for nothing is not shown before.
-            let empty = unknown.filter {
-                items[$0.index].size == 0 && items[$0.index].kind == .file
+            let doubtful = unknown.filter {
+                let item = items[$0.index]
+                return item.kind == .file && HollowObject.mayBeOne(size: item.size)
             }
-            unknown = Array(empty.prefix(FolderLister.eagerLooksMax))
+            unknown = Array(doubtful.prefix(FolderLister.eagerLooksMax))
         }
         let found = try await finder.look(unknown.map(\.key))
         let gone = unknown.filter { found[$0.key] == nil }.map(\.index)

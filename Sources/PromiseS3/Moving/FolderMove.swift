@@ -167,13 +167,14 @@ final class FolderMove: Sendable {
         _ record: MoveJournal.Record, _ what: String
     ) async throws(ProviderError) -> Moved {
         let name = S3Location.encoded(object.key)
-        if object.size == 0,
+        if HollowObject.mayBeOne(size: object.size),
             let isEnded = try await copier.hollows.endRemoval(object.key, copiedTo: target, what)
         {
             return isEnded ? .done : .taken
         }
         var there = there
-        if there?.size == 0, bucket.traits.copiesIntoHollows,
+        if let size = there?.size, HollowObject.mayBeOne(size: size),
+            bucket.traits.copiesIntoHollows,
             try await bucket.status(ofKey: target, what) == nil
         {
             there = nil
