@@ -4,6 +4,7 @@ import PromiseCore
 import PromiseHTTP
 import PromiseProvider
 import PromiseS3
+import PromiseSystem
 import PromiseTestSupport
 import Synchronization
 import Testing
@@ -13,7 +14,8 @@ struct HollowObjectTests {
     private let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
 
     private func withBucket(
-        honoursConditions: Bool = false, _ body: (S3Provider, Bucket) async throws -> Void
+        honoursConditions: Bool = false, clock: any TimeSource = SystemClock(),
+        _ body: (S3Provider, Bucket) async throws -> Void
     ) async throws {
         let bucket = Bucket(honoursConditions: honoursConditions)
         let server = ScriptedServer { bucket.answer($0) }
@@ -21,7 +23,7 @@ struct HollowObjectTests {
         let provider = try S3Provider(
             location: S3Location(parsing: "s3://bucket/?endpoint=http://127.0.0.1:\(server.port)&anonymous=true"),
             credentials: AccessKeySource(own: CredentialSource()), stateFolder: nil,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: clock)
         try await provider.connect()
         try await body(provider, bucket)
     }
@@ -162,6 +164,32 @@ struct HollowObjectTests {
                 _ = try await provider.create(file, in: root, contents: try MemorySource(Array("new".utf8)))
             }
             try await removed
+            #expect(bucket.body("left") == "new")
+        }
+    }
+
+    private struct FastClock: TimeSource {
+        func now() -> Timestamp { SystemClock().now().advanced(by: .seconds(120)) }
+        func uptime() -> Duration { SystemClock().uptime() }
+    }
+
+    /// By a clock that is two minutes fast it had been there for two minutes.
+    @Test(.timeLimit(.minutes(1)))
+    func aFastClockTakesNoPlaceThatAnotherMachineHasForAMoment() async throws {
+        try await withBucket(clock: FastClock()) { provider, bucket in
+            bucket.isAged(.new)
+            bucket.put("left", "", ["x-amz-meta-promisefs-hollow: 1"])
+            #expect(try await provider.enumerateItems(in: root, page: nil).items.isEmpty)
+            #expect(bucket.isHollow("left"), "whoever lists removes no other's")
+            let file = NewItem(
+                name: FileName("left")!, kind: .file,
+                metadata: Metadata(mode: 0o644, owner: 0, group: 0, modificationTime: .zero))
+            async let made = provider.create(
+                file, in: root, contents: try MemorySource(Array("new".utf8)))
+            try await Task.sleep(for: .milliseconds(900))
+            #expect(bucket.isHollow("left"), "whoever writes waits for it")
+            bucket.remove("left")
+            _ = try await made
             #expect(bucket.body("left") == "new")
         }
     }
@@ -307,15 +335,20 @@ final class Bucket: Sendable {
 
     private func headers(_ object: Object) -> [String] {
         let age = age.withLock { $0 }
-        let rest = ["ETag: \(Bucket.tag(object.body))"] + object.metadata
-        if age == .untold { return rest }
-        var seconds = age == .new ? time(nil) : 1_795_313_598
-        var parts = tm()
+        // As listings have it.
+        let made = age == .new ? time(nil) : 1_795_313_598
+        let now = age == .new ? made : made + 86_400
+        let rest = ["Date: \(date(now))", "ETag: \(Bucket.tag(object.body))"] + object.metadata
+        return age == .untold ? rest : ["Last-Modified: \(date(made))"] + rest
+    }
+
+    private func date(_ time: time_t) -> String {
+        var (seconds, parts) = (time, tm())
         gmtime_r(&seconds, &parts)
         var text = [CChar](repeating: 0, count: 64)
         strftime(&text, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
-        let date = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return ["Last-Modified: \(date)"] + rest
+        return String(
+            decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     private func listing(_ query: String) -> String {

@@ -83,10 +83,12 @@ struct HollowObjects: Sendable {
         return try await bucket.client.exchange(request)
     }
 
-    /// Whoever left it will not come back to it. How old one without a time is only waiting tells.
+    /// Whoever left it will not come back to it. How old it is the server tells, by its own clock:
+    /// this machine's may be fast. Where it tells no time only waiting does.
     func isForsaken(_ status: ObjectStatus) -> Bool {
-        guard HollowObject.isOne(status), let made = status.lastModified else { return false }
-        return made.advanced(by: HollowObject.lifetime) < bucket.clock.now()
+        guard HollowObject.isOne(status), let made = status.lastModified, let now = status.date
+        else { return false }
+        return made.advanced(by: HollowObject.lifetime) < now
     }
 
     /// Who has a key that is wanted.

@@ -9,6 +9,8 @@ package struct ObjectStatus: Sendable {
     package var size: UInt64
     /// In whole seconds: listings and replies differ in what is behind them. Nil: it is not told.
     package var lastModified: Timestamp?
+    /// What time it was at the server when it said so; nil: it is not told.
+    package var date: Timestamp?
     /// The server tells tag and size.
     package var isWhole: Bool
     package var details: ObjectDetails
@@ -21,6 +23,7 @@ package struct ObjectStatus: Sendable {
         size = told ?? 0
         isWhole = told != nil && !tag.isEmpty
         lastModified = headers.first(name: "Last-Modified").flatMap { HTTPDate.timestamp($0) }
+        date = headers.first(name: "Date").flatMap { HTTPDate.timestamp($0) }
         details = ObjectDetails(headers)
         kept = [:]
         // In one order, as they are compared when an upload is gone on with.
