@@ -7,10 +7,15 @@ import PromiseSystem
 struct FolderMetadata: Sendable {
     let root: FolderRoot
     let writable: WritableFolders
+    /// For tests: called between the last check of a conditional write and its taking effect.
+    let beforeTakingEffect: (@Sendable () -> Void)?
 
+    /// Throws `.conflict` when it is not what was looked at any more, or of a file when others have
+    /// written to it since: the time that belongs to the old bytes would hide theirs.
     func set(_ metadata: Metadata, of located: LocatedItem) throws(ProviderError) -> LocatedItem {
         let status = located.entry.status
         let name = located.entry.name
+        beforeTakingEffect?()
         return try mapped("'\(display(located.path))' cannot be changed") {
             () throws(SystemError) in
             let flags = openPathOnly | O_NOFOLLOW
@@ -21,6 +26,10 @@ struct FolderMetadata: Sendable {
                 try root.ownIdentity([], in: file.number, status: now) == located.entry.identity.own
             else {
                 throw SystemError(errno: EEXIST, label: "folder.metadata.open")
+            }
+            let isTimed = now.modificationTime == status.modificationTime
+            guard status.kind != .file || isTimed && now.size == status.size else {
+                throw SystemError(errno: EEXIST, label: "folder.metadata.changed")
             }
             if status.kind == .link {
                 if !root.kept.contains(.linkMetadata) { return located }
@@ -36,6 +45,10 @@ struct FolderMetadata: Sendable {
             var result = located
             result.entry.status = try FileStatus.of(
                 descriptor: file.number, label: "folder.metadata.status")
+            // What came while the time was set has that time: its size tells of it.
+            guard status.kind != .file || result.entry.status.size == now.size else {
+                throw SystemError(errno: EEXIST, label: "folder.metadata.changed")
+            }
             return result
         }
     }

@@ -62,7 +62,8 @@ package final class FolderProvider: Provider, Sendable {
         locator = FolderLocator(
             root: root, names: names, entries: entries, knownPlaces: knownPlaces, searches: searches
         )
-        metadata = FolderMetadata(root: root, writable: writable)
+        metadata = FolderMetadata(
+            root: root, writable: writable, beforeTakingEffect: beforeTakingEffect)
         files = TemporaryFiles(hidden: hidden, entries: entries, metadata: metadata)
         renames = FolderRenames(root: root, lock: lock)
         exchange = ContentExchange(

@@ -92,6 +92,32 @@ struct FolderWritingTests {
         #expect(try folder.read("file") == Array("foreign".utf8))
     }
 
+    /// It got the time back that belongs to the bytes that were there before.
+    @Test(arguments: [1_000, 2_000])
+    func aFileWrittenInTheInstantOfAChangeOfItsModeKeepsTheTimeOfThat(seconds: Int) async throws {
+        let (fixture, interference) = try await fixture("mode")
+        let folder = fixture.folder
+        func metadata(_ mode: UInt32, _ seconds: Int) -> ItemChanges {
+            let time = Timestamp(seconds: seconds, nanoseconds: 0)
+            return ItemChanges(
+                metadata: Metadata(
+                    mode: mode, owner: geteuid(), group: getegid(), modificationTime: time))
+        }
+        let (item, reference) = try await fixture.item("file")
+        let old = try await fixture.provider.modify(
+            reference, changes: metadata(0o644, 1_000), contents: nil, baseVersion: item.version)
+        interference.once { try? folder.write("foreign", to: "file") }
+        let problem = await code {
+            _ = try await fixture.provider.modify(
+                reference, changes: metadata(0o600, seconds), contents: nil,
+                baseVersion: old.version)
+        }
+        #expect(problem == .conflict)
+        let now = try await fixture.item("file").item
+        #expect(now.metadata.modificationTime > Timestamp(seconds: 3_000, nanoseconds: 0))
+        #expect(now.version != old.version)
+    }
+
     @Test func aFileRemovedInTheInstantOfTheExchangeStaysRemoved() async throws {
         let (fixture, interference) = try await fixture("removed")
         let folder = fixture.folder
