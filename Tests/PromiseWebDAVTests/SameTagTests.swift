@@ -31,8 +31,12 @@ struct SameTagTests {
 
         private let state = Mutex(State())
         private let period: Int
+        /// Right before this PUT another client writes there.
+        private let putOfOthers: Int?
 
-        init(period: Int) { self.period = period }
+        init(period: Int, putOfOthers: Int? = nil) {
+            (self.period, self.putOfOthers) = (period, putOfOthers)
+        }
 
         var tags: [String] { state.withLock { $0.files.values.map(\.tag) } }
         func content(_ path: String) -> String? { state.withLock { $0.files[path]?.content } }
@@ -51,6 +55,12 @@ struct SameTagTests {
                     return listing(path, tag: file.tag, size: file.content.utf8.count)
                 case "PUT":
                     state.putCount += 1
+                    if state.putCount == putOfOthers { state.files[path] = ("theirs", "\"6-x\"") }
+                    let lines = request.head.split(separator: "\r\n")
+                    let wanted = lines.first { $0.lowercased().hasPrefix("if-match:") }
+                    if let wanted, !wanted.hasSuffix(state.files[path]?.tag ?? "-") {
+                        return reply("412 Precondition Failed")
+                    }
                     let tag = "\"\(request.body.utf8.count)-\(state.putCount / period)\""
                     state.files[path] = (request.body, tag)
                     return reply("201 Created")
@@ -73,12 +83,13 @@ struct SameTagTests {
     }
 
     private func withServer(
-        period: Int, _ body: (WebDAVProvider, Server) async throws -> Void
+        period: Int, putOfOthers: Int? = nil, traits: Set<String> = Self.traits,
+        _ body: (WebDAVProvider, Server) async throws -> Void
     ) async throws {
-        let fake = Server(period: period)
+        let fake = Server(period: period, putOfOthers: putOfOthers)
         let server = ScriptedServer { fake.answer($0) }
         defer { server.stop() }
-        let provider = try await provider(server, remembering: Self.traits, clock: StandingClock())
+        let provider = try await provider(server, remembering: traits, clock: StandingClock())
         _ = fake.methods()
         try await body(provider, fake)
     }
@@ -108,6 +119,28 @@ struct SameTagTests {
             let source = try ConformanceSource(Array("new".utf8))
             let saved = try await provider.modify(reference, changes: ItemChanges(), contents: source, baseVersion: first.version)
             #expect(saved.version != first.version && Set(server.tags).count == 2 && server.content("/a") == "new")
+        }
+    }
+
+    /// It was sent again without a condition, over what others had written meanwhile.
+    @Test func whatOthersWriteBetweenTwoAttemptsWithoutALockStays() async throws {
+        let traits: Set = [
+            "keepsProperties", "putIsWhole", "putsOnlyNew", "moveKeepsTag", "honoursOverwrite",
+            "honoursConditionsOnPut",
+        ]
+        try await withServer(period: 1_000, putOfOthers: 3, traits: traits) { provider, server in
+            let first = try await create(provider, "a", "one")
+            let reference = ItemReference(identifier: first.identifier, path: [first.name])
+            let source = try ConformanceSource(Array("new".utf8))
+            // It has the tag of what was there.
+            await #expect {
+                _ = try await provider.modify(
+                    reference, changes: ItemChanges(), contents: source,
+                    baseVersion: first.version)
+            } throws: {
+                ($0 as? ProviderError)?.code == .conflict
+            }
+            #expect(server.content("/a") == "theirs")
         }
     }
 

@@ -103,18 +103,19 @@ struct TagRenewal {
         (expectation, self.content) = (.nothing, content)
     }
 
+    /// `send`: over what was written before.
     func run(
         _ written: inout ResourceStatus, at path: [FileName],
-        _ send: () async throws(ProviderError) -> ResourceStatus
+        _ send: (_ before: ResourceStatus) async throws(ProviderError) -> ResourceStatus
     ) async throws(ProviderError) {
         for (index, pause) in TagRenewal.pauses.enumerated() {
             let isOfBase = hasTagOfBase(written)
             guard isOfBase || !isItsOwn(written) else { return }
             if !isOfBase, index == TagRenewal.pausesElsewhere { return }
-            let before = written.version
+            let before = written
             try? await Task.sleep(for: pause)
-            written = try await send()
-            if index > 0, written.version == before { givenTags.giveUp() }
+            written = try await send(before)
+            if index > 0, written.version == before.version { givenTags.giveUp() }
         }
         guard !hasTagOfBase(written) else {
             throw ProviderError(

@@ -155,7 +155,7 @@ struct FileWriter: Sendable {
                 try await TagRenewal(
                     resources, givenTags, of: payload, over: .nothing, isLink: target != nil
                 ).run(&written, at: path) {
-                    () async throws(ProviderError) in
+                    (_) async throws(ProviderError) in
                     try await sender.send(payload, to: aside, [:], nil)
                 }
                 written = try await properties.keep(
@@ -193,9 +193,12 @@ struct FileWriter: Sendable {
         return try await locks.withTurn(at: path, expectation, byteCount: payload.size) {
             (turn) async throws(ProviderError) in
             var written = try await sender.send(payload, to: path, turn.headers, nil)
-            let again = WriteTurn(url: turn.url, token: turn.token).headers
-            try await renewal.run(&written, at: path) { () async throws(ProviderError) in
-                try await sender.send(payload, to: path, again, nil)
+            try await renewal.run(&written, at: path) { (before) async throws(ProviderError) in
+                var again = WriteTurn(url: turn.url, token: turn.token)
+                // Without a lock others may have written since.
+                let ours = Expectation.version(before.version)
+                if turn.token == nil { again.conditions = ours.conditions(traits) }
+                return try await sender.send(payload, to: path, again.headers, nil)
             }
             return try await properties.keep(
                 metadata, target, with: written, at: path, token: turn.token)
@@ -211,7 +214,7 @@ struct FileWriter: Sendable {
             var written = arrived
             let renewal = TagRenewal(
                 resources, givenTags, of: payload, over: expectation, isLink: target != nil)
-            try await renewal.run(&written, at: path) { () async throws(ProviderError) in
+            try await renewal.run(&written, at: path) { (_) async throws(ProviderError) in
                 try await sender.send(payload, to: aside, [:], nil)
             }
             if traits.moveKeepsTag {
@@ -342,7 +345,7 @@ struct FileWriter: Sendable {
         var written = try await join(payload, at: path, over: version)
         let renewal = TagRenewal(
             resources, givenTags, of: payload, over: .version(version), isLink: target != nil)
-        try await renewal.run(&written, at: path) { () async throws(ProviderError) in
+        try await renewal.run(&written, at: path) { (_) async throws(ProviderError) in
             try await join(payload, at: path, over: version)
         }
         return try await properties.keep(metadata, target, with: written, at: path, token: nil)
