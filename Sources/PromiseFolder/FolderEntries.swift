@@ -52,6 +52,30 @@ struct FolderEntries: Sendable {
         throw SystemError(errno: EAGAIN, label: "folder.entry.status")
     }
 
+    /// What a mount has whose program has died or whose server is gone, or that is another user's
+    /// alone, and a file that the disk cannot read.
+    private static let troublesOfOne = [EACCES, EPERM, ENOTCONN, ESTALE, EIO, EHOSTDOWN]
+
+    /// As `entry`, for whoever goes through a folder: what cannot be looked at hides nothing beside
+    /// it, and is left out with a warning. Nobody takes it for removed, as whoever asks for it is
+    /// told why it cannot be looked at. Throws where that is the folder's trouble: it would look
+    /// empty.
+    func listed(_ name: [UInt8], in folder: CInt, parent: String, readsMarks: Bool)
+        throws(SystemError) -> FolderEntry?
+    {
+        do throws(SystemError) {
+            return try entry(name, in: folder, parent: parent, readsMarks: readsMarks)
+        } catch {
+            guard FolderEntries.troublesOfOne.contains(error.errno) else { throw error }
+            // Nothing in a folder can be looked at that may not be entered.
+            _ = try FileStatus.of([0x2E], in: folder, label: "folder.entry.folder")
+            root.logger.warning(
+                "what cannot be looked at is not listed",
+                metadata: ["name": "\(escapedForDisplay(name))", "reason": "\(error.reason)"])
+            return nil
+        }
+    }
+
     /// What is known of an entry, put together. `parent` is "" where it is about to get another
     /// name.
     func described(

@@ -63,7 +63,7 @@ final class FolderLister: Sendable {
                     continue
                 }
                 guard
-                    let found = try entries.entry(
+                    let found = try entries.listed(
                         name, in: folder.folder.number, parent: folder.text, readsMarks: marks)
                 else {
                     continue

@@ -265,8 +265,17 @@ final class FolderLocator: Sendable {
                 folder: folder, folderText: text, parent: parent, entry: found, path: path)
         } catch {
             if [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(error.errno) { return nil }
-            throw ProviderError(error, "'\(display(path))' cannot be looked at")
+            throw problem(error, "'\(display(path))' cannot be looked at", top)
         }
+    }
+
+    /// A program that served something inside the folder has died, or its server is gone: that is
+    /// away, and all else is there.
+    private func problem(_ error: SystemError, _ what: String, _ top: OpenFolder) -> ProviderError {
+        guard [ENOTCONN, ESTALE, EHOSTDOWN].contains(error.errno),
+            (try? FileStatus.of([0x2E], in: top.number, label: "folder.item.root")) != nil
+        else { return ProviderError(error, what) }
+        return ProviderError(.away, "\(what): \(error.reason)")
     }
 
     func walk(_ path: ArraySlice<FileName>, from top: OpenFolder) throws(SystemError) -> OpenFolder

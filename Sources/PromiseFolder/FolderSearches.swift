@@ -92,7 +92,7 @@ struct FolderSearch {
                     try folder.openForReading(), label: "folder.search.list")
                 {
                     guard !ReservedName.contains(name, inRoot: path.isEmpty) else { continue }
-                    let entry = try locator.entries.entry(
+                    let entry = try locator.entries.listed(
                         name, in: folder.number, parent: own, readsMarks: marks)
                     guard let entry else { continue }
                     seen(entry.identifier)

@@ -93,6 +93,34 @@ extension MountSuites {
             }
         }
 
+        /// Nothing in the folder around it was listed, and the whole mount went offline.
+        @Test(.timeLimit(.minutes(3)))
+        func aMountWhoseProgramHasDiedHidesNothingBesideIt() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await run(
+                    domain,
+                    """
+                    mkdir -p "$C/dead" "$C/below/dies"; echo one > "$C/one"; echo two > "$C/below/two"
+                    # Whoever had the other end is gone.
+                    dead() {
+                        exec 3<>/dev/fuse
+                        mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 dead "$1"
+                        exec 3>&-; ! stat "$1" 2> /dev/null
+                    }
+                    dead "$C/dead"
+                    \(domain.mountCommand)
+                    [ "$(cat "$M/one")" = one ]; [ -d "$M/below/dies" ]; [ "$(cat "$M/below/two")" = two ]
+                    dead "$C/below/dies"; echo three > "$C/below/three"; echo four > "$C/four"
+                    within 20 '[ "$(cat "$M/below/three" 2> /dev/null)" = three ]'
+                    within 20 '[ "$(cat "$M/four" 2> /dev/null)" = four ]'
+                    echo five > "$M/below/five"; within 20 '[ "$(cat "$C/below/five" 2> /dev/null)" = five ]'
+                    # It is not taken for removed.
+                    sleep 6; [ -d "$M/below/dies" ]; "$P" status "$M" | grep -Eq 'connection +online'
+                    let_go "$C/dead"; within 30 '[ -d "$M/dead" ]'
+                    """)
+            }
+        }
+
         /// The one that was there alone had the names of the other's files, until both were there.
         @Test(.timeLimit(.minutes(3))) func aCloneThatIsSeenAloneAfterARestartStaysItself() async throws {
             try await MountedDomain.with(mounts: false) { domain in
