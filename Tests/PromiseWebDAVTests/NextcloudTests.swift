@@ -179,6 +179,7 @@ struct NextcloudTests {
                 rows((request.path, Self.versionRow("7", 4, "Sun, 13 Mar 2011 07:06:40 GMT").replacing(
                     "</prop>", with: "<fileid xmlns=\"http://owncloud.org/ns\">42</fileid></prop>")))
             case ("GET", Self.earlier + "1234567890"): reply("200 OK", [], "older")
+            case ("GET", Self.earlier + "1000000000"): reply("200 OK", [], "<html>Log in</html>")
             default: reply("404 Not Found")
             }
         }
@@ -191,6 +192,15 @@ struct NextcloudTests {
         let sink = ConformanceSink()
         try await provider.fetchContents(of: Self.file, earlier: older, into: sink)
         #expect(sink.bytes == Array("older".utf8))
+        // A network's login page was taken for one.
+        let oldest = try #require(found.last)
+        let other = ConformanceSink()
+        await #expect {
+            try await provider.fetchContents(of: Self.file, earlier: oldest, into: other)
+        } throws: {
+            ($0 as? ProviderError)?.code == .retry
+        }
+        #expect(other.bytes.isEmpty)
         var gone = older
         gone.identifier = "1"
         await #expect { try await provider.fetchContents(of: Self.file, earlier: gone, into: sink) } throws: { error in

@@ -50,13 +50,15 @@ final class ObjectFetcher: Sendable {
     ) async throws(ProviderError) {
         let read = Read(key: bucket.names.key(path), tag: earlier.version.rawValue)
         let what = "a version of \(shown(path))"
-        try await fetch(read, number: earlier.identifier, nil, into: sink, what)
+        try await fetch(
+            read, number: earlier.identifier, nil, into: sink, what, size: earlier.size)
     }
 
-    /// `number`: how the server calls the version; nil: the one that it has now.
+    /// `number`: how the server calls the version; nil: the one that it has now. `size`: where it
+    /// is known.
     private func fetch(
         _ read: Read, number: String?, _ range: ByteRange?, into sink: any ContentSink,
-        _ shown: String
+        _ shown: String, size: UInt64? = nil
     ) async throws(ProviderError) {
         let (client, what) = (bucket.client, "\(shown) cannot be fetched")
         var request = S3Request(.GET, read.key, number.map { [QueryItem("versionId", $0)] } ?? [])
@@ -77,7 +79,7 @@ final class ObjectFetcher: Sendable {
             learn(read.key, from: response.headers)
             note(read, response.headers.first(name: "x-amz-version-id"))
         }
-        let size = ReplyContent.wholeSize(response)
+        let size = size ?? ReplyContent.wholeSize(response)
         let content = ReplyContent(response: response, range: range, size: size, what: what)
         let digest = response.status.code == 200 ? ContentDigest(amazon: response.headers) : nil
         try await content.write(

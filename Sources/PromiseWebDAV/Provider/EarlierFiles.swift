@@ -78,6 +78,12 @@ struct EarlierFiles: Sendable {
                 guard last.code == .notFound else { throw last }
                 continue
             }
+            // The page of a network that wants a login comes with success, too, and has no tag that
+            // would tell.
+            let told = ReplyContent.wholeSize(response)
+            guard told == nil || told == earlier.size else {
+                throw ProviderError(.retry, "\(what): the server sends something else")
+            }
             let content = ReplyContent(response: response, range: nil, size: earlier.size, what: what)
             return try await content.write(into: sink, verifiedBy: nil, pool: pool, server: location.origin)
         }

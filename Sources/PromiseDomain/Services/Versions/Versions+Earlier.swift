@@ -62,8 +62,16 @@ extension Versions {
             throw Failure(error)
         }
         do throws(ProviderError) {
+            let sink = FileSink(file, size: earlier.size)
             try await items.tree.provider.fetchContents(
-                of: reference, earlier: earlier, into: FileSink(file))
+                of: reference, earlier: earlier, into: sink)
+            // A network's login page comes with success, too.
+            guard sink.count == earlier.size else {
+                throw ProviderError(
+                    .retry,
+                    "the provider sent \(sink.count) bytes of an earlier version of "
+                        + "\(earlier.size)")
+            }
         } catch {
             throw error.failure
         }
