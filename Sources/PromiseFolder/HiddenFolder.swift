@@ -56,14 +56,17 @@ extension OpenFolder {
             try FileStatus.of(descriptor: number, label: "folder.store.status").permissions & 0o777
         do throws(SystemError) {
             try makeFolder(name, in: number, label: "folder.store.make")
-            // Whoever may change the root may upload; the process's mask would take that away.
-            _ = try withCPath(name) { name throws(SystemError) in
-                try call("folder.store.mode") { fchmodat(number, name, permissions, 0) }
-            }
         } catch {
             guard error.errno == EEXIST else { throw error }
+            return try open(name)
         }
-        return try open(name)
+        // Whoever may change the root may upload; the process's mask would take that away. By what
+        // was opened: the name may be another one's link by now, and would be followed.
+        let made = try open(name)
+        _ = try withCPath(descriptorPath(made.number)) { path throws(SystemError) in
+            try call("folder.store.mode") { chmod(path, permissions) }
+        }
+        return made
     }
 }
 
