@@ -251,6 +251,25 @@ import Testing
         #expect(throws: ProviderError.self) { try MoveJournal(nowhere).begin(record) }
     }
 
+    /// Each object of a folder made the journal longer, and all of it was written anew with each.
+    @Test func whatHasBeenMovedIsWrittenNoMore() throws {
+        let folder = try TemporaryFolder("journal")
+        let file = RememberedFile<[MoveJournal.Record]>(
+            folder: folder.path(""), name: "moves.json", logger: Logger(label: "test"))
+        let journal = MoveJournal(file)
+        let record = MoveJournal.Record(source: "a/", target: "b/")
+        try journal.begin(record)
+        for number in 0..<20 {
+            journal.copied("a/\(number)", tag: "1", copyTag: "2", record)
+            if number < 18 { journal.moved("a/\(number)", record) }
+        }
+        #expect(file.read()?.first?.copies?.keys.sorted() == ["a/18", "a/19"])
+        // The next daemon knows its copies by them.
+        #expect(MoveJournal(file).unfinished.first?.copies?.count == 2)
+        journal.end(record)
+        #expect(file.read() == [])
+    }
+
     @Test func anUploadThatIsGoneOnWithIsNotOld() {
         let journal = UploadJournal(RememberedFile(folder: nil, name: "x", logger: Logger(label: "test")))
         let record = UploadJournal.Record(

@@ -196,6 +196,7 @@ final class FolderMove: Sendable {
         }
         do throws(ProviderError) {
             if try await remover.remove(object.key, of: object.tag, copiedTo: target, what) {
+                journal.moved(name, record)
                 return .done
             }
         } catch {

@@ -23,41 +23,72 @@ package final class MoveJournal: Sendable {
         func isSameMove(as other: Record) -> Bool { source == other.source && target == other.target }
     }
 
+    private struct State {
+        var records: [Record]
+        var running: [Record] = []
+
+        func index(of record: Record) -> Int? {
+            records.firstIndex { $0.isSameMove(as: record) }
+        }
+    }
+
     private let file: RememberedFile<[Record]>
-    private let state: Mutex<(records: [Record], running: [Record])>
+    /// Taken before `state`, by whoever writes: who only asks never waits for the disk.
+    private let writing = Mutex(())
+    private let state: Mutex<State>
 
     package init(_ file: RememberedFile<[Record]>) {
         self.file = file
-        state = Mutex((file.read() ?? [], []))
+        state = Mutex(State(records: file.read() ?? []))
     }
 
     /// Returns when it is on the disk: what is not journalled must not begin. Throws `.permanent`. Blocking.
     package func begin(_ record: Record) throws(ProviderError) {
         do throws(SystemError) {
-            try state.withLock { state throws(SystemError) in
-                try file.keep(state.records + [record])
-                state.records.append(record)
-                state.running.append(record)
+            try writing.withLock { _ throws(SystemError) in
+                try file.keep(state.withLock { $0.records } + [record])
+                state.withLock { state in
+                    state.records.append(record)
+                    state.running.append(record)
+                }
             }
         } catch {
             throw ProviderError(.permanent, "a move cannot be journalled: \(error.description)")
         }
     }
 
+    /// Blocking.
     package func end(_ record: Record) {
-        state.withLock { state in
+        write { state in
             state.records.removeAll { $0.isSameMove(as: record) }
             state.running.removeAll { $0.isSameMove(as: record) }
-            file.write(state.records)
         }
     }
 
     /// A copy that has another tag is known again by it, also by the next daemon. Blocking.
-    func copied(_ key: String, tag: String, copyTag: String, _ record: Record) {
-        state.withLock { state in
-            guard let index = state.records.firstIndex(where: { $0.isSameMove(as: record) }) else { return }
+    package func copied(_ key: String, tag: String, copyTag: String, _ record: Record) {
+        write { state in
+            guard let index = state.index(of: record) else { return }
             state.records[index].copies = (state.records[index].copies ?? [:]).merging([key: [tag, copyTag]]) { $1 }
-            file.write(state.records)
+        }
+    }
+
+    /// What it was copied from is gone, so nobody asks for its tag. Written with the next copy: one
+    /// too many in the file is harmless, and with all of them a large folder's would grow with each.
+    package func moved(_ key: String, _ record: Record) {
+        state.withLock { state in
+            guard let index = state.index(of: record) else { return }
+            state.records[index].copies?[key] = nil
+        }
+    }
+
+    private func write(_ change: (inout State) -> Void) {
+        writing.withLock { _ in
+            let records = state.withLock { state in
+                change(&state)
+                return state.records
+            }
+            file.write(records)
         }
     }
 
