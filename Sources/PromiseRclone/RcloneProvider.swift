@@ -154,7 +154,8 @@ package final class RcloneProvider: Provider {
     package func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
-        try await changing(reference.path) { () async throws(ProviderError) in
+        let goal = changes.place?.parent.path
+        return try await changing(reference.path, to: goal) { () async throws(ProviderError) in
             try await files.modify(reference, changes: changes, contents: contents, baseVersion: baseVersion)
         }
     }
@@ -166,28 +167,42 @@ package final class RcloneProvider: Provider {
     }
 
     private func changing<Value: Sendable>(
-        _ path: [FileName], _ body: () async throws(ProviderError) -> Value
+        _ path: [FileName], to goal: [FileName]? = nil,
+        _ body: () async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
         try await relay.checkRoot()
-        return try await told(at: path, body)
+        return try await told(at: path, to: goal, body)
     }
 
     /// rclone answers "not there" and "not allowed" whatever the trouble is. The first is asked again of the storage itself; the
-    /// second is tried again.
+    /// second is tried again. `goal`: the folder that something is moved to, which may be what is not there.
     private func told<Value: Sendable>(
-        at path: [FileName] = [], _ body: () async throws(ProviderError) -> Value
+        at path: [FileName] = [], to goal: [FileName]? = nil,
+        _ body: () async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
         do throws(ProviderError) {
             return try await body()
         } catch {
             switch error.code {
-            case .notFound: try await relay.checkGone(files.location.urlPath(path))
+            case .notFound: try await checkGone(path, or: goal)
             // What was not even asked for, as a name that comes back as another one, stays refused.
             case .refused where error.message.contains(": the server answers "):
                 throw ProviderError(.retryAfter(RcloneProvider.pause), error.message + relay.words)
             default: break
             }
             throw error
+        }
+    }
+
+    /// Throws `.retry` while the storage has both.
+    private func checkGone(
+        _ path: [FileName], or goal: [FileName]?
+    ) async throws(ProviderError) {
+        do throws(ProviderError) {
+            try await relay.checkGone(files.location.urlPath(path))
+        } catch {
+            guard let goal, error.code == .retry else { throw error }
+            try await relay.checkGone(files.location.urlPath(goal))
         }
     }
 }
