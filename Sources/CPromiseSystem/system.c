@@ -147,6 +147,13 @@ int cps_is_idle(int process) {
   return priority >= 0 && (priority >> 13) == 3;
 }
 
+// The others of a mount say what is true of a file there alone.
+static const char staying_mark[] = "user.promisefs.excluded", staying_mark_of_links[] = "system.promisefs.excluded";
+
+static int is_copied(const char *name) {
+  return strncmp(name, "user.", 5) == 0 && (strncmp(name, "user.promisefs.", 15) != 0 || strcmp(name, staying_mark) == 0);
+}
+
 int cps_copy_attributes(int from, int to) {
   static const size_t most = 1 << 16;
   char *names = malloc(most), *value = malloc(most);
@@ -157,13 +164,26 @@ int cps_copy_attributes(int from, int to) {
     count = 0;
   }
   for (char *name = names; result == 0 && name < names + count; name += strlen(name) + 1) {
-    if (strncmp(name, "user.", 5) != 0 || strncmp(name, "user.promisefs.", 15) == 0) continue;
+    if (!is_copied(name)) continue;
     ssize_t size = fgetxattr(from, name, value, most);
     if (size < 0 ? errno != ENODATA : fsetxattr(to, name, value, (size_t)size, 0) != 0) result = -1;
+    // Nothing is sent from where no attributes are kept.
+    if (result != 0 && errno == ENOTSUP && strcmp(name, staying_mark) == 0) result = 0;
   }
   int problem = errno;
   free(names);
   free(value);
   errno = problem;
   return result;
+}
+
+int cps_link_stays(const char *path) {
+  char value[16];
+  if (lgetxattr(path, staying_mark_of_links, value, sizeof value) >= 0) return 1;
+  return errno == ENODATA || errno == ENOTSUP || errno == EINVAL ? 0 : -1;
+}
+
+int cps_keep_link(const char *path) {
+  // Nothing is sent from where links have no such attribute.
+  return lsetxattr(path, staying_mark_of_links, "true", 4, 0) == 0 || errno == ENOTSUP ? 0 : -1;
 }

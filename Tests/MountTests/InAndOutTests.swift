@@ -39,6 +39,38 @@ extension MountSuites {
             }
         }
 
+        /// The mark stayed behind, and what was to stay on this machine was sent.
+        @Test(.timeLimit(.minutes(2))) func whatIsToStayOnThisMachineIsNotSentAfterAMove() async throws {
+            var options = MountedDomain.Options()
+            options.uploadDelay = "2s"
+            try await MountedDomain.with(options) { first in
+                try await first.shell(
+                    """
+                    cd "$M"; mark() { setfattr -n user.promisefs.excluded -v true "$@"; }
+                    mkdir notes; mark notes; ln -s private link; setfattr -h -n system.promisefs.excluded -v true link
+                    mkdir notes/deep "$T/out"; echo 1 > notes/deep/one; echo p > "$T/p"; mark "$T/p"
+                    "$P" move "$T/p" "$M/private"; "$P" move notes private "$T/out"
+                    cd "$T/out"; getfattr -n user.promisefs.excluded notes private
+                    """)
+                try await MountedDomain.with(options) { second in
+                    try await second.shell(
+                        """
+                        O="\(first.root)/tmp/out"; "$P" move "\(first.mount)/link" "$M"
+                        [ "$(readlink "$M/link")" = private ]
+                        "$P" adopt "$O" "$M"; "$P" move "$O/notes" "$M/moved"
+                        cat "$M/private" "$M/notes/deep/one" "$M/moved/deep/one" | tr -d '\\n' | grep -qx p11
+                        # Into a folder that is sent it is not put.
+                        mkdir -p "$M/sent" "$T/in/sent"; setfattr -n user.promisefs.excluded -v true "$T/in/sent"
+                        echo mine > "$T/in/sent/mine"; s=0; "$P" adopt "$T/in" "$M" 2> "$T/said" || s=$?; [ $s = 6 ]
+                        grep -q "'sent'" "$T/said"; "$P" sync --wait "$M"
+                        [ "$(ls "$C")" = sent ]; [ -z "$(ls "$C/sent")" ]
+                        """)
+                }
+                try await first.synchronize()
+                try await first.shell("[ -z \"$(ls \"$C\")\" ]")
+            }
+        }
+
         /// It was compared with itself, found to be there already, and removed.
         @Test(.timeLimit(.minutes(2))) func whatIsMovedToWhereItIsStays() async throws {
             try await MountedDomain.with { domain in

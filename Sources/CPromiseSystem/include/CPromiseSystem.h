@@ -50,6 +50,9 @@ enum { CPS_RENAME_NOREPLACE = 1, CPS_RENAME_EXCHANGE = 2 };
 // Removable when the Glibc module exports <sys/xattr.h>, <sys/statfs.h> and <sys/eventfd.h>.
 // Copies what programs noted of a file (`user.` attributes, but for the virtual ones of a mount) to another open file.
 int cps_copy_attributes(int from, int to);
+// Whether a symbolic link in a mount is to stay on this machine, and that it is. lgetxattr(2), lsetxattr(2).
+int cps_link_stays(const char *_Nonnull path);
+int cps_keep_link(const char *_Nonnull path);
 // getxattrat(2) of an entry of a folder, not following a link; through /proc/self/fd before Linux 6.13. And fsetxattr(2).
 int64_t cps_get_attribute_at(
     int folder, const char *_Nonnull path, const char *_Nonnull name, void *_Nonnull value, size_t size);

@@ -63,6 +63,16 @@ package func copyAttributes(from source: CInt, to target: CInt, label: StaticStr
     _ = try call(label) { cps_copy_attributes(source, target) }
 }
 
+/// Whether a symbolic link of a mount has the mark by which it stays on this machine. lgetxattr(2).
+package func linkStays(_ path: [UInt8], label: StaticString) throws(SystemError) -> Bool {
+    try withCPath(path) { path throws(SystemError) in try call(label) { cps_link_stays(path) } } > 0
+}
+
+/// Sets that mark; no error where links can have none. lsetxattr(2).
+package func keepLink(_ path: [UInt8], label: StaticString) throws(SystemError) {
+    _ = try withCPath(path) { path throws(SystemError) in try call(label) { cps_keep_link(path) } }
+}
+
 /// The path by which calls without a descriptor form reach an open file: `/proc/self/fd/N`. proc(5).
 package func descriptorPath(_ descriptor: CInt) -> [UInt8] { Array("/proc/self/fd/\(descriptor)".utf8) }
 

@@ -110,6 +110,7 @@ struct FileMover {
                 try? unlink(target + [0x2F] + name, label: "move.leftover")
             }
         }
+        try keepMark(of: source, at: target)
         let failuresBefore = failures.count
         for name in try names(in: source) {
             try moveOrLeave(source + [0x2F] + name, to: target + [0x2F] + name)
@@ -129,6 +130,20 @@ struct FileMover {
         }
     }
 
+    /// What is to stay on this machine would be sent if the folder were told of it afterwards.
+    private func keepMark(of source: [UInt8], at target: [UInt8]) throws(Trouble) {
+        do throws(SystemError) {
+            let from = try FileMover.opened(source)
+            let value = try attribute("user.promisefs.excluded", of: [0x2E], in: from.number, label: "move.mark")
+            guard let value else { return }
+            let to = try FileMover.opened(target)
+            try setAttribute("user.promisefs.excluded", to: value, of: to.number, label: "move.keepMark")
+        } catch {
+            // Where no attributes are kept there is no such mark, and nothing is sent from there.
+            if error.errno != EOPNOTSUPP { throw problem(source, "cannot be kept on this machine", error) }
+        }
+    }
+
     private mutating func moveLink(
         _ source: [UInt8], _ status: FileStatus, to target: [UInt8]
     ) throws(Trouble) {
@@ -137,8 +152,7 @@ struct FileMover {
             if let known = try? readLink(target, label: "move.readlink") {
                 guard known == text else { throw SystemError(errno: EEXIST, label: "move.link") }
             } else {
-                let result = withCPath(text) { text in withCPath(target) { symlink(text, $0) } }
-                if result != 0 { throw SystemError(errno: errno, label: "move.link") }
+                try makeLink(text, at: target, stays: linkStays(source, label: "move.linkMark"))
             }
             // Only the superuser gives links away. They have no mode of their own.
             if geteuid() == 0 {
@@ -152,6 +166,21 @@ struct FileMover {
             if !isCopy { try unlink(source, label: "move.unlink") }
         } catch {
             throw problem(source, "cannot be moved", error)
+        }
+    }
+
+    /// One that is to stay on this machine has its name only when it is marked: it would be sent before.
+    private func makeLink(_ text: [UInt8], at target: [UInt8], stays: Bool) throws(SystemError) {
+        let path = stays ? FileMover.draft(of: target) : target
+        let result = withCPath(text) { text in withCPath(path) { symlink(text, $0) } }
+        if result != 0 { throw SystemError(errno: errno, label: "move.link") }
+        guard stays else { return }
+        do throws(SystemError) {
+            try keepLink(path, label: "move.keepLink")
+            try PromiseSystem.rename(path, to: target, flags: .noReplace, label: "move.linkName")
+        } catch {
+            try? unlink(path, label: "move.linkDraft")
+            throw error
         }
     }
 
@@ -208,9 +237,7 @@ struct FileMover {
     private func copyByDraft(
         _ file: borrowing Descriptor, _ status: FileStatus, to target: [UInt8]
     ) throws(SystemError) {
-        let folder = FileMover.folder(of: target)
-        let number = String(UInt64.random(in: 0 ... .max), radix: 36)
-        let draft = folder + [0x2F] + FileMover.draftMark + Array(number.utf8)
+        let draft = FileMover.draft(of: target)
         do throws(SystemError) {
             let copy = try Descriptor.open(
                 draft, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600,
@@ -334,6 +361,11 @@ struct FileMover {
     static func folder(of path: [UInt8]) -> [UInt8] {
         guard let slash = path.lastIndex(of: 0x2F) else { return [0x2E] }
         return slash == 0 ? [0x2F] : Array(path[..<slash])
+    }
+
+    private static func draft(of target: [UInt8]) -> [UInt8] {
+        let number = String(UInt64.random(in: 0 ... .max), radix: 36)
+        return folder(of: target) + [0x2F] + draftMark + Array(number.utf8)
     }
 
     private func problem(_ path: [UInt8], _ what: String, _ error: SystemError) -> Trouble {

@@ -209,6 +209,9 @@ struct FolderComparison {
                 continue
             }
             switch (one.kind, two.kind) {
+            // What was put into the other one would be sent.
+            case (.folder, .folder) where stays(here) && !stays(there):
+                different.append(Array(path.dropFirst()))
             case (.folder, .folder): try compare(path)
             case (.file, .file) where one.size == two.size && isSameTime(one, two):
                 same.append(Array(path.dropFirst()))
@@ -217,6 +220,14 @@ struct FolderComparison {
             default: different.append(Array(path.dropFirst()))
             }
         }
+    }
+
+    /// Whether a folder has the mark by which it stays on its machine.
+    private func stays(_ folder: [UInt8]) -> Bool {
+        guard let folder = try? Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "adopt.folder"),
+            let mark = try? attribute("user.promisefs.excluded", of: [0x2E], in: folder.number, label: "adopt.mark")
+        else { return false }
+        return !mark.isEmpty
     }
 
     /// Whether a file of these is of one size and time by now.
