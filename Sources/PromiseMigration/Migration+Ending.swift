@@ -102,8 +102,8 @@ extension Migration {
         let there = Set(found.map(\.place))
         places = places.filter { there.contains($0.key) }
         for one in found where places[one.place] == nil && log.intended.contains(one.place) {
-            places[one.place] = MigratedItem(unnoted: one.item, in: one.place.parent)
-            made.insert(one.item.identifier)
+            let item = MigratedItem(unnoted: one.item, in: one.place.parent)
+            (places[one.place], made[item.new]) = (item, item)
         }
     }
 
@@ -151,17 +151,33 @@ extension Migration {
         return nil
     }
 
-    /// The deepest first. Only what was made by a migration.
+    /// The deepest first. What stays keeps the folders above it.
     private mutating func remove(_ strays: [Found]) async throws(ProviderError) {
+        var kept: Set<[FileName]> = []
         for stray in strays.reversed() {
-            guard made.contains(stray.item.identifier) else {
-                let problem = ProviderError(
-                    .conflict, "the new storage has it, and nobody has brought it there")
-                troubles.append(Trouble(path: stray.reference.path, problem: problem))
-                continue
+            let path = stray.reference.path
+            if !kept.contains(path) {
+                guard let problem = try await remove(stray) else { continue }
+                troubles.append(Trouble(path: path, problem: problem))
             }
-            places[stray.place] = nil
-            try await new.delete(stray.reference, baseVersion: stray.item.version)
+            kept.insert(Array(path.dropLast()))
         }
+    }
+
+    /// Only what was made by a migration, and is still what that has made: others may have gone on
+    /// with it there. Returns why it stays.
+    private mutating func remove(_ stray: Found) async throws(ProviderError) -> ProviderError? {
+        guard let item = made[stray.item.identifier] else {
+            return ProviderError(.conflict, "the new storage has it, and nobody has brought it there")
+        }
+        if let problem = difference(stray.item, item) { return problem }
+        do throws(ProviderError) {
+            try await new.delete(stray.reference, baseVersion: stray.item.version)
+        } catch {
+            if Migration.endsAll(error) { throw error }
+            if error.code != .notFound { return error }
+        }
+        places[stray.place] = nil
+        return nil
     }
 }

@@ -69,8 +69,8 @@ package struct Migration {
     var places: [NewPlace: MigratedItem] = [:]
     /// One of each item that was brought, by the old identifier.
     package internal(set) var items: [ItemIdentifier: MigratedItem] = [:]
-    /// Everything that was ever made at the new storage.
-    var made: Set<ItemIdentifier> = []
+    /// Everything that was ever made at the new storage, as it was made last.
+    var made: [ItemIdentifier: MigratedItem] = [:]
     var root = ItemReference(identifier: ItemIdentifier(""), path: [])
     package internal(set) var newRoot = ItemReference(identifier: ItemIdentifier(""), path: [])
     package internal(set) var progress = Progress()
@@ -225,7 +225,7 @@ package struct Migration {
     private mutating func note(_ item: MigratedItem) {
         places[item.place] = item
         items[item.old] = item
-        made.insert(item.new)
+        made[item.new] = item
     }
 
     /// Whether going on with other items makes no sense.

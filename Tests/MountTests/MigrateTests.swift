@@ -201,6 +201,24 @@ extension MountSuites {
             }
         }
 
+        /// What had been removed at the old storage was removed at the new one, too, as it was by then.
+        @Test(.timeLimit(.minutes(2))) func whatIsEditedAtTheNewStorageIsNotRemovedThere() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand(domain)
+                        + """
+                        mkdir -p "$C/in" "$T/new"; for n in in/one in/two three; do echo $n > "$C/$n"; done
+                        "$P" unmount --wait "$M"
+                        if PROMISEFS_FAULT=migration.forget:KILL migrate "folder:$T/new" > /dev/null 2>&1; then exit 1; fi
+                        echo "edited there" > "$T/new/in/one"; rm -r "$C/in" "$C/three"
+                        s=0; migrate "folder:$T/new" > "$T/out" 2>&1 || s=$?; [ "$s" != 0 ]
+                        grep -q '^/in/one: somebody changed it' "$T/out"; grep -q '1 item cannot' "$T/out"
+                        [ "$(cat "$T/new/in/one")" = "edited there" ]; [ ! -e "$T/new/in/two" ]; [ ! -e "$T/new/three" ]
+                        mv "$T/new/in/one" "$T/kept"; migrate "folder:$T/new"; [ ! -e "$T/new/in" ]
+                        """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aStorageThatGivesHalfOfAFileIsNotBelieved() async throws {
             try await MountedDomain.with(Self.options) { domain in
                 try await domain.shell(
