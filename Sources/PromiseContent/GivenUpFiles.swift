@@ -20,10 +20,11 @@ package struct GivenUpFiles: Sendable {
 
     init(_ store: ContentStore) { self.store = store }
 
-    /// Writes that go on through an open file go there, too. On the disk when it returns: what is given up is forgotten next.
+    /// Writes that go on through an open file go there, too. On the disk when it returns its name: what
+    /// is given up is forgotten next.
     package func keep(
         _ node: NodeID, _ generation: Generation, of path: [FileName], at now: Timestamp
-    ) throws(Failure) {
+    ) throws(Failure) -> String {
         let name = "given-up-\(now.rawValue)-\(node.rawValue)"
         let place = folder + [0x2F] + Array(name.utf8)
         do throws(SystemError) {
@@ -34,11 +35,17 @@ package struct GivenUpFiles: Sendable {
             try settle(place, O_RDONLY)
             try settle(folder, O_RDONLY | O_DIRECTORY)
             try settle(store.folder, O_RDONLY | O_DIRECTORY)
+            return name
         } catch {
             // Nothing is given up, then.
-            for text in [name, name + GivenUpFiles.pathMark] { try? unlink(self.place(text), label: "content.givenUp.undo") }
+            forget(name)
             throw Failure(error)
         }
+    }
+
+    /// It was not given up after all.
+    package func forget(_ name: String) {
+        for text in [name, name + GivenUpFiles.pathMark] { try? unlink(place(text), label: "content.givenUp.undo") }
     }
 
     private func writeWhole(_ bytes: [UInt8], to path: [UInt8]) throws(SystemError) {

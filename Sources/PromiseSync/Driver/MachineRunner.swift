@@ -121,7 +121,7 @@ struct MachineRunner {
         performer.perform(.log(.error, "sync could not go on", reason: failure.message))
         switch event {
         case .listingWanted(_, _, let waiter), .stepWanted(let waiter),
-            .pauseWanted(_, let waiter), .limitsWanted(_, let waiter), .revertWanted(_, let waiter):
+            .pauseWanted(_, let waiter), .limitsWanted(_, let waiter), .revertWanted(_, _, let waiter):
             performer.perform(.reply(waiter, .failure(failure)))
         // The next look finds what is due.
         case .followDue, .follow, .followed, .listingDue, .madeDue, .askingDue, .fetchingDue,

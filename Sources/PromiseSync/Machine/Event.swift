@@ -41,8 +41,9 @@ package enum Event {
     /// Nothing is to be told, and fetched by itself, until that is taken back.
     case pauseWanted(Bool, Waiter)
     case limitsWanted(LimitsChange, Waiter)
-    /// A change that was made here is given up.
-    case revertWanted(Pending.Subject, Waiter)
+    /// A change that was made here is given up. `kept`: the file whose content was kept before, as it
+    /// was then.
+    case revertWanted(Pending.Subject, kept: Node?, Waiter)
     /// Whoever was in the way of changes has let go.
     case claimsReleased
 

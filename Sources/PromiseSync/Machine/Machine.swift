@@ -183,7 +183,8 @@ struct Machine {
             try Pausing.wanted(isPaused, waiter, &turn, transaction)
         case .limitsWanted(let change, let waiter):
             try Limiting.wanted(change, waiter, &turn, transaction)
-        case .revertWanted(let subject, let waiter): try Reverting.wanted(subject, waiter, &turn, transaction)
+        case .revertWanted(let subject, let kept, let waiter):
+            try Reverting.wanted(subject, kept, waiter, &turn, transaction)
         case .lookWanted(let everything):
             Stepping.end(&turn)
             Connecting.probeNow(&turn)

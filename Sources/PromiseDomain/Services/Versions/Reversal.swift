@@ -64,15 +64,21 @@ package struct Reversal: Sendable {
     }
 
     private func giveUp(_ work: Work) async throws(Failure) {
+        var kept: String?
         if let node = work.content {
             guard node.content == .whole else {
                 throw Failure(
                     .busy, "'\(work.path.last?.display ?? "")' is here only in part, so that nothing of it could be kept: "
                         + "'promisefs fetch' brings the rest")
             }
-            try engine.keepGivenUp(node, of: try home(work.subject) ?? work.path)
+            kept = try engine.keepGivenUp(node, of: try home(work.subject) ?? work.path)
         }
-        try await engine.revert(work.subject).get()
+        do throws(Failure) {
+            try await engine.revert(work.subject, kept: work.content).get()
+        } catch {
+            if let kept { engine.givenUp.forget(kept) }
+            throw error
+        }
     }
 
     /// Where an item that was moved here is when that is given up: there people look for what they have written. Folders
@@ -111,10 +117,9 @@ package struct Reversal: Sendable {
                 let folder = try transaction.path(of: entry.parent)
             else { return nil }
             let synced = try entry.identifier.flatMap { identifier throws(Failure) in try transaction.synced(identifier) }
-            let isEdited = node.kind == .file && node.edits != synced?.edits && (synced != nil || node.size > 0)
             return Work(
                 subject: subject, path: folder + [entry.name], order: synced == nil ? .creation : .change,
-                content: isEdited ? node : nil)
+                content: node.isEdited(since: synced) ? node : nil)
         }
     }
 

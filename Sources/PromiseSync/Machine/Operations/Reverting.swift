@@ -8,7 +8,8 @@ import PromiseProvider
 /// have the file open, and after a kill.
 enum Reverting {
     static func wanted(
-        _ subject: Pending.Subject, _ waiter: Waiter, _ turn: inout Turn, _ transaction: borrowing Transaction
+        _ subject: Pending.Subject, _ kept: Node?, _ waiter: Waiter, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
     ) throws(Failure) {
         do throws(Failure) {
             guard turn.memory.operations.running[subject] == nil else {
@@ -16,7 +17,7 @@ enum Reverting {
             }
             switch subject {
             case .deletion(let identifier): try revive(identifier, &turn, transaction)
-            case .entry(let id): try giveUp(id, &turn, transaction)
+            case .entry(let id): try giveUp(id, kept, &turn, transaction)
             }
             turn.noteDivergence()
             turn.act(.reply(waiter, .success(())))
@@ -42,12 +43,19 @@ enum Reverting {
     }
 
     private static func giveUp(
-        _ id: EntryID, _ turn: inout Turn, _ transaction: borrowing Transaction
+        _ id: EntryID, _ kept: Node?, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let entry = try transaction.entry(id), let node = try transaction.node(entry.node) else {
             throw Failure(.stale, "it is gone")
         }
-        guard let identifier = entry.identifier, let synced = try transaction.synced(identifier) else {
+        let known = try entry.identifier.flatMap { identifier throws(Failure) in
+            try transaction.synced(identifier)
+        }
+        // A program may have saved it since, or put another file in its place: nobody has that yet.
+        guard !node.isEdited(since: known) || kept?.id == node.id && kept?.edits == node.edits else {
+            throw Failure(.busy, "it was written to meanwhile: try again")
+        }
+        guard let identifier = entry.identifier, let synced = known else {
             return try unmake(entry, node, &turn, transaction)
         }
         var news = RemoteState.present(synced.item)
