@@ -202,9 +202,17 @@ struct FolderComparison {
             let path = folder + [0x2F] + name
             let (here, there) = (source + path, target + path)
             // The domain itself may be mounted in the folder.
-            guard let one = try? FileStatus.of(here, label: "adopt.look") else { continue }
-            if here == target || top.map({ MoveCheck.isSame($0, one) }) ?? false { continue }
-            guard let two = try? FileStatus.of(there, label: "adopt.look") else {
+            if here == target { continue }
+            let one, two: FileStatus?
+            do throws(CommandFailure) {
+                one = try look(at: here)
+                two = try look(at: there)
+            } catch {
+                failures.append(error)
+                continue
+            }
+            guard let one, !(top.map { MoveCheck.isSame($0, one) } ?? false) else { continue }
+            guard let two else {
                 try add(here, at: there)
                 continue
             }
@@ -246,6 +254,16 @@ struct FolderComparison {
     private func isSameLink(_ one: [UInt8], _ two: [UInt8]) -> Bool {
         let text = try? readLink(one, label: "adopt.readlink")
         return text != nil && text == (try? readLink(two, label: "adopt.readlink"))
+    }
+
+    /// Nil where nothing is.
+    private func look(at path: [UInt8]) throws(CommandFailure) -> FileStatus? {
+        do throws(SystemError) {
+            return try FileStatus.of(path, label: "adopt.look")
+        } catch {
+            if error.errno == ENOENT { return nil }
+            throw CommandFailure("'\(escapedForDisplay(path))' cannot be looked at: \(error.reason)")
+        }
     }
 
     private mutating func add(_ path: [UInt8], at place: [UInt8]) throws(CommandFailure) {
