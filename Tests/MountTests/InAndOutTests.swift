@@ -154,6 +154,19 @@ extension MountSuites {
             }
         }
 
+        /// The rest of the folder stayed, too.
+        @Test(.timeLimit(.minutes(1))) func aFileThatIsTooLargeKeepsNoOtherOneFromBeingMoved() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$T/in"; for n in a b y z; do echo $n > "$T/in/$n"; done; head -c 1M /dev/zero > "$T/in/large"
+                    s=0; (trap '' XFSZ; ulimit -f 128; "$P" move "$T/in" "$M" 2> "$T/said") || s=$?; [ $s = 1 ]
+                    grep -q 'in/large.*File too large' "$T/said"; [ "$(ls "$T/in")" = large ]
+                    [ "$(cat "$M/in"/? | tr -d '\\n')" = abyz ]; "$P" move "$T/in" "$M"; [ ! -e "$T/in" ]
+                    """)
+            }
+        }
+
         /// A copy of it was left behind.
         @Test(.timeLimit(.minutes(1))) func nothingIsMovedOutOfWhatCanOnlyBeRead() async throws {
             var options = MountedDomain.Options()

@@ -18,8 +18,8 @@ struct FileMover {
     private static let draftMark = Array(".goutputstream-promisefs-move-".utf8)
 
     private static let errorsOfOne: Set<CInt> = [
-        EACCES, EAGAIN, EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM,
-        ESTALE, ETXTBSY,
+        EACCES, EAGAIN, EBUSY, EEXIST, EFBIG, EINVAL, EIO, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTEMPTY,
+        EOPNOTSUPP, EPERM, ESTALE, ETXTBSY,
     ]
 
     /// Files and links that were moved.
