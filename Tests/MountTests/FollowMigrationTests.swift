@@ -81,6 +81,23 @@ extension MountSuites {
                     """, seconds: 120)
         }
 
+        /// It had found the new storage not empty, and from then on it never followed.
+        @Test(.timeLimit(.minutes(2))) func aMachineThatTriedTooEarlyFollowsLater() async throws {
+            try await MountedDomain.with(MountedDomain.Options(arguments: ["--poll-interval", "1s"])) { domain in
+                try await domain.shell(
+                    Self.shorthand(domain, "folder:" + domain.cloud)
+                        + """
+                        second() { "$P" migrate ${N}b --state-dir "$T/state" "folder:$T/new"; }
+                        echo one > "$M/one"; "$P" sync --wait "$M"; mounted "$OLD"; cat "$L/one" > /dev/null
+                        "$P" unmount --wait "$L"; "$P" unmount --wait "$M"; echo half > "$T/new/half"
+                        s=0; second 2> "$T/err" || s=$?; [ $s = 6 ]; grep -q 'not empty' "$T/err"; rm "$T/new/half"
+                        "$P" migrate $N --state-dir "$S" "folder:$T/new"
+                        second | grep -q 'where another machine has brought it'; [ ! -e "$T/state/migration" ]
+                        mounted "folder:$T/new"; [ "$(cat "$L/one")" = one ]; "$P" unmount --wait "$L"
+                        """)
+            }
+        }
+
         /// What is printed is to be typed, and whoever may write to the storage may write the record.
         @Test(.timeLimit(.minutes(2))) func aRecordOfStrangersNamesNoProgramAndIsOneWordForTheShell() async throws {
             try await MountedDomain.with(MountedDomain.Options(arguments: ["--poll-interval", "1s"])) { domain in

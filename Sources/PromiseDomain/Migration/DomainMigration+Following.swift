@@ -15,11 +15,23 @@ extension DomainMigration {
     func recordToFollow(
         _ old: any Provider, _ new: any Provider
     ) async throws(ProviderError) -> MovedRecord? {
-        let isBegun = (try? FileStatus.of(logPath, label: "migration.log.begun")) != nil
-        guard !isBegun, let objects = old.privateObjects,
+        guard try !isBegun(), let objects = old.privateObjects,
             let record = try await MovedRecord.read(objects), record.leads(to: new.name)
         else { return nil }
         return record
+    }
+
+    /// Whether anything was brought from here. A call that was refused, as another machine was bringing
+    /// everything there at that moment, leaves a log without a word.
+    private func isBegun() throws(ProviderError) -> Bool {
+        guard (try? FileStatus.of(logPath, label: "migration.log.begun")) != nil else { return false }
+        return try checked { () throws(Failure) in
+            do throws(SystemError) {
+                return try MigrationLog(path: logPath).heading != nil
+            } catch {
+                throw Failure(error)
+            }
+        }
     }
 
     func follow(
@@ -63,6 +75,7 @@ extension DomainMigration {
                 forgetsUnanswered: true)
             return left
         }
+        removeWorkFolder()
         var report = Report(
             from: old.name, to: new.name, isMoved: true, progress: Migration.Progress(),
             itemCount: brought.count, limitations: new.limitations, troubles: [])
