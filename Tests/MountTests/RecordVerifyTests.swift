@@ -233,6 +233,26 @@ extension MountSuites {
             }
         }
 
+        /// The file here was removed, and the answer to the deletion had only got lost.
+        @Test(.timeLimit(.minutes(2))) func whatIsTooLargeIsKeptWhereItsRemovalFails() async throws {
+            let faults = NSTemporaryDirectory() + "/large-\(UInt64.random(in: 0 ... .max))"
+            var options = MountedDomain.Options()
+            options.environment["PROMISEFS_FAULT_FILE"] = faults
+            defer { for end in ["", ".log"] { try? FileManager.default.removeItem(atPath: faults + end) } }
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    echo x > "$M/x"; "$P" sync --wait "$M"; N=com.example.large; V="$C/.promisefs/values"
+                    mkdir -p "$V"; truncate -s 17M "$V/$N.json"; echo 'folder.object.remove 1 EIO' > "$PROMISEFS_FAULT_FILE"
+                    s=0; "$P" verify --provider --repair "$M" > "$T/said" 2>&1 || s=$?; [ $s = 1 ]
+                    grep -q 'is kept as .*, and was not removed there' "$T/said"; [ -e "$V/$N.json" ]
+                    [ "$(stat -c %s "$S/kept/provider-values-$N.json")" = $((17 << 20)) ]
+                    "$P" verify --provider --repair "$M"; [ ! -e "$V/$N.json" ]
+                    [ -e "$S/kept/provider-values-$N.json" ]; "$P" verify --provider "$M"
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func statusAndUnmountCountRecordsThatWereNotSent() async throws {
             try await MountedDomain.with(MountedDomain.Options(arguments: ["--poll-interval", "1s"])) { domain in
                 let name = "D=\(domain.domainName)\n"

@@ -12,19 +12,26 @@ extension RecordVerification {
     ) async throws(ProviderError) {
         guard isRepairing else { return found.problems.append(problem) }
         do throws(ProviderError) {
-            guard let place = try await keepTooLarge(name, objects) else {
+            guard let (place, version) = try await keepTooLarge(name, objects) else {
                 return found.problems.append("\(problem): remove it there")
             }
-            found.repaired.append("\(problem); it was removed there, and is kept as '\(escapedForDisplay(place))'")
+            let keeping = "is kept as '\(escapedForDisplay(place))'"
+            do throws(ProviderError) {
+                try await objects.delete(name, base: version)
+                found.repaired.append("\(problem); it was removed there, and \(keeping)")
+            } catch {
+                // It may be gone all the same, and what is kept all that there is of it.
+                found.problems.append("\(problem), \(keeping), and was not removed there: \(error.message)")
+            }
         } catch {
             found.problems.append("\(problem), and cannot be taken away: \(error.message)")
         }
     }
 
-    /// Returns where it is; nil when the provider does not give it.
+    /// Returns where it is, on the disk, and of which version; nil when the provider does not give it.
     private func keepTooLarge(
         _ name: PrivateName, _ objects: any PrivateObjects
-    ) async throws(ProviderError) -> [UInt8]? {
+    ) async throws(ProviderError) -> ([UInt8], ContentVersion)? {
         let place: [UInt8]
         do throws(Failure) { place = try shelf.place(for: "provider-\(name.kind.rawValue)-\(name.name)") } catch {
             throw ProviderError(.permanent, error.message)
@@ -43,8 +50,7 @@ extension RecordVerification {
                 let folder = try Descriptor.open(shelf.folder, flags: O_RDONLY | O_DIRECTORY, label: "records.largeFolder")
                 try synchronize(folder.number, dataOnly: false, label: "records.largeName")
             }
-            try await objects.delete(name, base: version)
-            return place
+            return (place, version)
         } catch {
             try? unlink(place, label: "records.largeFailed")
             throw error
