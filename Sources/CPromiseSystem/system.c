@@ -187,3 +187,19 @@ int cps_keep_link(const char *path) {
   // Nothing is sent from where links have no such attribute.
   return lsetxattr(path, staying_mark_of_links, "true", 4, 0) == 0 || errno == ENOTSUP ? 0 : -1;
 }
+
+// Of a file system without access control lists: 0, as if there were none.
+static int copy_list(int from, int to, const char *name) {
+  char value[1 << 12], none[1];
+  ssize_t size = fgetxattr(from, name, value, sizeof value);
+  if (size >= 0) return fsetxattr(to, name, value, (size_t)size, 0) == 0 ? 0 : errno == ENOTSUP ? 1 : -1;
+  if (errno != ENODATA && errno != ENOTSUP) return -1;
+  // A new file may have got one from its folder.
+  if (fgetxattr(to, name, none, 0) <= 0) return 0;
+  return fremovexattr(to, name) == 0 || errno == ENODATA || errno == ENOTSUP ? 0 : -1;
+}
+
+int cps_copy_access(int from, int to, int is_folder) {
+  int result = copy_list(from, to, "system.posix_acl_access");
+  return result == 0 && is_folder ? copy_list(from, to, "system.posix_acl_default") : result;
+}

@@ -71,6 +71,35 @@ extension MountSuites {
             }
         }
 
+        /// Without its access control list the group had what the list gave to one other user.
+        @Test(.timeLimit(.minutes(2))) func accessControlListsGoAlong() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    cat > "$T/acl" <<'END'
+                    import os, struct, sys
+                    def bytes_of(lines): return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *line) for line in lines)
+                    NONE = 0xFFFFFFFF
+                    LIST = bytes_of([(1, 7, NONE), (2, 6, 1234), (4, 0, NONE), (0x10, 6, NONE), (0x20, 0, NONE)])
+                    for path in sys.argv[2:]:
+                        for name in ["access"] + ["default"] * os.path.isdir(path):
+                            name = "system.posix_acl_" + name
+                            if sys.argv[1] == "set": os.setxattr(path, name, LIST)
+                            elif sys.argv[1] == "has": assert os.getxattr(path, name) == LIST, path
+                            elif path.endswith("plain"): assert name not in os.listxattr(path), path
+                    END
+                    acl() { python3 "$T/acl" "$@"; }; mkdir -p "$T/in/deep" "$T/out" "$M/shared"
+                    echo a > "$T/in/a"; echo b > "$T/in/deep/b"; echo plain > "$T/in/plain"; chmod 640 "$T/in/plain"
+                    acl set "$T/in" "$T/in/a" "$T/in/deep" "$M/shared" 2> "$T/said" || exit 0
+                    said() { (cd "$1"; stat -c '%n %a' . a deep deep/b plain); }; before=$(said "$T/in")
+                    for to in "$M/shared/new" "$T/out/new"; do
+                        "$P" move "${from:-$T/in}" "$to"; acl has "$to" "$to/a" "$to/deep"; acl lacks "$to/plain"
+                        [ "$(said "$to")" = "$before" ]; from=$to
+                    done
+                    """)
+            }
+        }
+
         /// It was compared with itself, found to be there already, and removed.
         @Test(.timeLimit(.minutes(2))) func whatIsMovedToWhereItIsStays() async throws {
             try await MountedDomain.with { domain in

@@ -53,6 +53,8 @@ int cps_copy_attributes(int from, int to);
 // Whether a symbolic link in a mount is to stay on this machine, and that it is. lgetxattr(2), lsetxattr(2).
 int cps_link_stays(const char *_Nonnull path);
 int cps_keep_link(const char *_Nonnull path);
+// Gives an open file the access control lists of another one, or none as that has none. 1: it can have none.
+int cps_copy_access(int from, int to, int is_folder);
 // getxattrat(2) of an entry of a folder, not following a link; through /proc/self/fd before Linux 6.13. And fsetxattr(2).
 int64_t cps_get_attribute_at(
     int folder, const char *_Nonnull path, const char *_Nonnull name, void *_Nonnull value, size_t size);

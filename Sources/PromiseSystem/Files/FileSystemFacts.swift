@@ -73,6 +73,14 @@ package func keepLink(_ path: [UInt8], label: StaticString) throws(SystemError) 
     _ = try withCPath(path) { path throws(SystemError) in try call(label) { cps_keep_link(path) } }
 }
 
+/// Who may do what with a file goes to another one, but for its mode. False where the source has an
+/// access control list, and the file system of the target keeps none. acl(5).
+package func copyAccess(
+    from source: CInt, to target: CInt, isFolder: Bool, label: StaticString
+) throws(SystemError) -> Bool {
+    try call(label) { cps_copy_access(source, target, isFolder ? 1 : 0) } == 0
+}
+
 /// The path by which calls without a descriptor form reach an open file: `/proc/self/fd/N`. proc(5).
 package func descriptorPath(_ descriptor: CInt) -> [UInt8] { Array("/proc/self/fd/\(descriptor)".utf8) }
 

@@ -266,16 +266,20 @@ struct FileMover {
             throw SystemError(errno: EAGAIN, label: "move.copy")
         }
         try copyAttributes(from: file.number, to: copy.number, label: "move.attributes")
-        try dress(copy.number, as: status)
+        try dress(copy.number, from: file.number, as: status)
         try synchronize(copy.number, dataOnly: false, label: "move.fsync")
     }
 
     private func dress(
-        _ descriptor: CInt, as status: FileStatus, besides bits: mode_t = 0
+        _ descriptor: CInt, from source: CInt, as status: FileStatus, besides bits: mode_t = 0
     ) throws(SystemError) {
         // Only the superuser gives files away.
         if geteuid() == 0 { _ = fchown(descriptor, status.owner, status.group) }
-        if fchmod(descriptor, status.permissions | bits) != 0 {
+        let hasAccess = try copyAccess(
+            from: source, to: descriptor, isFolder: status.kind == .folder, label: "move.accessList")
+        // With a list these bits are the most that it gives to anybody; without it they are the group's.
+        let permissions = hasAccess ? status.permissions : status.permissions & ~S_IRWXG
+        if fchmod(descriptor, permissions | bits) != 0 {
             throw SystemError(errno: errno, label: "move.mode")
         }
         try setTimes(
@@ -291,7 +295,7 @@ struct FileMover {
             let from = try FileMover.opened(source)
             let to = try FileMover.opened(target)
             try copyAttributes(from: from.number, to: to.number, label: "move.attributes")
-            try dress(to.number, as: status, besides: isWhole ? 0 : S_IRWXU)
+            try dress(to.number, from: from.number, as: status, besides: isWhole ? 0 : S_IRWXU)
             try synchronize(to.number, dataOnly: false, label: "move.fsync")
         } catch {
             throw problem(target, "does not get the attributes of its folder", error)
