@@ -55,17 +55,45 @@ package struct ItemFinder {
         return try transaction.entry(for: ItemIdentifier(now))
     }
 
+    /// Whether it is what was called so at a storage where the domain was before.
+    package static func isSuccessor(
+        _ entry: Entry, of identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let now = entry.identifier else { return false }
+        return try transaction.setting(ProviderChange.formerPrefix + identifier.rawValue) == now.rawValue
+    }
+
+    /// What the item is called by. At the storage where the domain is now another item may be called so:
+    /// of the two the one is meant that has the noted name, and neither where that leads to none of them.
+    private func named(
+        _ identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Entry? {
+        guard let entry = try transaction.entry(for: identifier),
+            try transaction.setting(ProviderChange.formerPrefix + identifier.rawValue) != nil,
+            let bound = try boundName(transaction)
+        else { return try ItemFinder.entry(for: identifier, transaction) }
+        if entry.id == bound { return entry }
+        guard let noted = try transaction.entry(bound),
+            try ItemFinder.isSuccessor(noted, of: identifier, transaction)
+        else { return nil }
+        return noted
+    }
+
+    private func boundName(_ transaction: borrowing Transaction) throws(Failure) -> EntryID? {
+        guard let reference else { return bound }
+        return try ItemFinder.bound(of: reference, transaction)
+    }
+
     package func find(_ transaction: borrowing Transaction) throws(Failure) -> Finding {
         let machine = key.machine == nil ? nil : try transaction.setting(ItemFinder.machineSetting)
         var identifier = key.identifier(on: machine)
         if key.identifier == nil, let bound { identifier = try NotedName.identifier(of: bound, transaction) }
-        if let identifier, let entry = try ItemFinder.entry(for: identifier, transaction),
+        if let identifier, let entry = try named(identifier, transaction),
             let found = try finding(entry, transaction)
         {
             return found
         }
-        var bound = bound
-        if let reference { bound = try ItemFinder.bound(of: reference, transaction) }
+        let bound = try boundName(transaction)
         if let bound, let entry = try transaction.entry(bound), entry.conflictsWith == nil,
             try !ItemFinder.isBackup(entry, transaction), let found = try finding(entry, transaction)
         {

@@ -6,7 +6,8 @@ package import PromiseCore
 ///
 /// Nodes, names, content and what waits to be told stay as they are: what was agreed on with the old
 /// storage is agreed on with the new one. What is known under an old identifier is found by
-/// `ItemFinder` through the setting `former.IDENTIFIER`.
+/// `ItemFinder` through the setting `former.IDENTIFIER`, which says as well of what is gone that
+/// another item is called so now.
 package struct ProviderChange {
     /// An item as it was last agreed on, wherever its name is here now.
     package struct AgreedItem: Hashable, Sendable {
@@ -226,7 +227,8 @@ package struct ProviderChange {
         """,
         """
         INSERT OR REPLACE INTO setting SELECT '\(formerPrefix)' || old, new FROM move
-        WHERE old <> new AND new <> '\(gonePrefix)' || old
+        WHERE old <> new
+            AND (new <> '\(gonePrefix)' || old OR old IN (SELECT new FROM move))
         """,
     ]
 }

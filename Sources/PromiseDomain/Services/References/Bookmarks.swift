@@ -90,7 +90,7 @@ package final class Bookmarks: Sendable {
                 bookmark: bookmark, item: nil, path: nil, isStale: true,
                 reason: finding.fate.reason)
         }
-        let reason = try renamed(bookmark).staleness(try tree.key(of: NamedItem(entry)).key)
+        let reason = try renamed(bookmark, entry).staleness(try tree.key(of: NamedItem(entry)).key)
         var standing = BookmarkStanding(
             bookmark: bookmark, item: NamedItem(entry), path: finding.path, isStale: reason != nil,
             reason: reason)
@@ -110,13 +110,13 @@ package final class Bookmarks: Sendable {
     }
 
     /// What the item was called at a storage where the domain was before, is no news.
-    private func renamed(_ bookmark: Bookmark) throws(Failure) -> Bookmark {
+    private func renamed(_ bookmark: Bookmark, _ entry: Entry) throws(Failure) -> Bookmark {
         guard let known = bookmark.key.identifier else { return bookmark }
-        let entry = try tree.index.read { transaction throws(Failure) in
-            try ItemFinder.entry(for: known, transaction)
+        let isNoNews = try tree.index.read { transaction throws(Failure) in
+            try ItemFinder.isSuccessor(entry, of: known, transaction)
         }
         var bookmark = bookmark
-        bookmark.key.identifier = entry?.identifier ?? known
+        if isNoNews { bookmark.key.identifier = entry.identifier }
         return bookmark
     }
 
