@@ -44,6 +44,11 @@ package struct ProviderChange {
     /// Before the identifier of what the new storage does not have: no storage has one like it.
     private static let gonePrefix = "gone:"
 
+    /// What is called so from now on that the new storage does not have.
+    package static func gone(_ old: ItemIdentifier) -> ItemIdentifier {
+        ItemIdentifier(gonePrefix + old.rawValue)
+    }
+
     private let database: DatabaseQueue
 
     /// Brings what a crash left in the journal into the database first.
@@ -114,17 +119,17 @@ package struct ProviderChange {
     /// storage.
     ///
     /// `forgetsUnanswered`: what was sent to the old storage without an answer is sent again to the
-    /// new one.
+    /// new one. `grants`: take the place of those of these numbers.
     package func apply(
-        _ renamings: [Renaming], to provider: String, root: Renaming, forgetsUnanswered: Bool = false
+        _ renamings: [Renaming], to provider: String, root: Renaming, grants: [GrantRow] = [],
+        forgetsUnanswered: Bool = false
     ) throws(Failure) {
         try checked {
             try database.write { database in
                 try database.execute(sql: ProviderChange.tables)
                 for renaming in renamings + [root] {
                     // What is in the statement itself are hexadecimal digits alone.
-                    let digits = renaming.target.map { $0.map { hexadecimal($0) }.joined() }
-                    let target = digits.map { "x'\($0)'" } ?? "NULL"
+                    let target = renaming.target.map { "x'\(digits($0))'" } ?? "NULL"
                     try database.execute(
                         sql: "INSERT OR REPLACE INTO move VALUES (?1, ?2, ?3, ?4, \(target))",
                         arguments: [
@@ -134,6 +139,12 @@ package struct ProviderChange {
                 }
                 try database.execute(sql: ProviderChange.gone)
                 for statement in ProviderChange.statements { try database.execute(sql: statement) }
+                for row in grants {
+                    let (record, seal) = (digits(row.record), digits(row.seal))
+                    try database.execute(
+                        sql: "UPDATE access_grant SET record = x'\(record)', seal = x'\(seal)' WHERE id = ?1",
+                        arguments: [row.id])
+                }
                 if forgetsUnanswered { try database.execute(sql: "DELETE FROM sent") }
                 for (key, value) in [
                     ("root.identifier", root.new.rawValue), ("provider.name", provider),
@@ -232,6 +243,8 @@ package struct ProviderChange {
         """,
     ]
 }
+
+private func digits(_ bytes: [UInt8]) -> String { bytes.map { hexadecimal($0) }.joined() }
 
 /// Of pairs of hexadecimal digits.
 private func bytes(_ digits: String) -> [UInt8] {

@@ -72,6 +72,34 @@ extension MountSuites {
             }
         }
 
+        /// Grants kept the old identifiers, by which the new storage may call other documents.
+        @Test(.timeLimit(.minutes(2))) func grantsAreOfWhatTheNewStorageCallsTheirItems() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand(domain)
+                        + """
+                        mkdir "$T/new"; echo doc > "$M/doc"; echo gone > "$M/gone"; "$P" sync --wait "$M"
+                        for name in doc gone; do
+                            "$P" grants add "$M/$name" --app com.example.editor --read-only > "$T/$name"
+                        done
+                        "$P" unmount --wait "$M"; rm "$C/gone"; migrate "folder:$T/new"
+                        python3 - "$S/index.sqlite" <<'END'
+                        import json, sqlite3, sys
+                        index = sqlite3.connect(sys.argv[1])
+                        items = {bytes(name): item for name, item in index.execute("SELECT name, identifier FROM entry")}
+                        given = {}
+                        for (record,) in index.execute("SELECT record FROM access_grant"):
+                            item = json.loads(record)["item"]
+                            given[item["path"]] = item["identifier"]
+                        assert given["/doc"] == items[b"doc"], (given, items)
+                        assert given["/gone"].startswith("gone:"), given
+                        END
+                        mounted "folder:$T/new"; "$P" verify "$M"
+                        "$P" grants show "$(cat "$T/doc")" --domain $N | grep -q doc; [ "$(cat "$M/doc")" = doc ]
+                        """)
+            }
+        }
+
         /// Where the new storage called the document as the old one had, nobody sent its picture there; and those that others had
         /// saved stayed at the old one everywhere.
         @Test(

@@ -63,15 +63,17 @@ extension DomainMigration {
             let left = try changes.keep(later)
             try removals.keep(gone)
             try keepRecords()
+            let grants = try migratedGrants()
             let change = try ProviderChange(path: file("index.sqlite"))
             let known = try knownRoot()
             let renamings = DomainMigration.renamings(
                 try change.agreedItems(root: known), root: known, items, paths)
             let constant = ContentVersion("")
+            let top = ProviderChange.Renaming(
+                old: known, new: root, version: constant, newVersion: constant, target: nil)
+            let names = DomainMigration.names(renamings + [top], byPlace ? nil : items)
             try change.apply(
-                renamings, to: new.name,
-                root: ProviderChange.Renaming(
-                    old: known, new: root, version: constant, newVersion: constant, target: nil),
+                renamings, to: new.name, root: top, grants: try grants.rows(for: new, new: names),
                 forgetsUnanswered: true)
             return left
         }

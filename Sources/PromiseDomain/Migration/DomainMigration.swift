@@ -226,6 +226,7 @@ package struct DomainMigration: Sendable {
         ThumbnailStore(folder: file("thumbnails")).forgetProvider()
         try checked { () throws(Failure) in
             try keepRecords()
+            let grants = try migratedGrants()
             let change = try ProviderChange(path: file("index.sqlite"))
             let known = try knownRoot()
             let agreed = try change.agreedItems(root: known)
@@ -233,11 +234,12 @@ package struct DomainMigration: Sendable {
             let renamings = DomainMigration.renamings(
                 agreed, root: known, migration.items, byPlace ? migration.paths() : nil)
             let constant = ContentVersion("")
+            let root = ProviderChange.Renaming(
+                old: known, new: migration.newRoot.identifier, version: constant,
+                newVersion: constant, target: nil)
+            let names = DomainMigration.names(renamings + [root], byPlace ? nil : migration.items)
             try change.apply(
-                renamings, to: new.name,
-                root: ProviderChange.Renaming(
-                    old: known, new: migration.newRoot.identifier, version: constant,
-                    newVersion: constant, target: nil))
+                renamings, to: new.name, root: root, grants: try grants.rows(for: new, new: names))
         }
         removeWorkFolder()
     }

@@ -102,7 +102,9 @@ struct DomainTree: Sendable {
     }
 
     /// This machine's name, where identifiers are those of the machine.
-    func machine() throws(Failure) -> String {
+    func machine() throws(Failure) -> String { try DomainTree.machine(index) }
+
+    static func machine(_ index: Index) throws(Failure) -> String {
         let name = ItemFinder.machineSetting
         let known = try index.read { transaction throws(Failure) in try transaction.setting(name) }
         if let known { return known }
