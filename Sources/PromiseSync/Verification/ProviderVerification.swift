@@ -20,10 +20,16 @@ package struct ProviderVerification: Sendable {
     private let content: ContentStore
     private let provider: any Provider
     private let rootIdentifier: ItemIdentifier
+    /// How long a page may take, and a file of no size.
+    private let patience: Duration
+    /// Fetches that are slower do not end.
+    private static let slowestBytesPerSecond: UInt64 = 16 << 10
 
     package init(
-        index: Index, content: ContentStore, provider: any Provider, rootIdentifier: ItemIdentifier
+        index: Index, content: ContentStore, provider: any Provider, rootIdentifier: ItemIdentifier,
+        patience: Duration = .seconds(60)
     ) {
+        self.patience = patience
         self.index = index
         self.content = content
         self.provider = provider
@@ -64,10 +70,15 @@ package struct ProviderVerification: Sendable {
     private func list(_ folder: ItemReference) async throws(ProviderError) -> [Item] {
         var found: [Item] = []
         var page: PageToken?
+        var turns = PageTurns()
         repeat {
-            let answer = try await provider.enumerateItems(in: folder, page: page)
+            let silence = "the provider did not answer for '\(shown(folder.path))'"
+            let answer = try await withDeadline(patience, silence) { [provider, page] () throws(ProviderError) in
+                try await provider.enumerateItems(in: folder, page: page)
+            }
             found += answer.items
             page = answer.next
+            if let page { try turns.take(page, first: answer.items.first?.identifier) }
         } while page != nil
         return found
     }
@@ -153,9 +164,13 @@ package struct ProviderVerification: Sendable {
                 source.size == node.size
             else { continue }
             let sink = ComparingSink(source)
+            let limit = patience + .seconds(Int64(node.size / ProviderVerification.slowestBytesPerSecond))
+            let silence = "the provider did not give the content of '\(shown(reference.path))' in time"
             do throws(ProviderError) {
-                try await provider.fetchContents(
-                    of: reference, version: version, range: nil, into: sink)
+                try await withDeadline(limit, silence) { [provider] () throws(ProviderError) in
+                    try await provider.fetchContents(
+                        of: reference, version: version, range: nil, into: sink)
+                }
             } catch {
                 guard error.message == ComparingSink.differs.message else {
                     // The provider has another version by now, which `compareItems` says.
