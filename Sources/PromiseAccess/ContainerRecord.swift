@@ -120,6 +120,35 @@ package struct KnownContainer: Hashable, Sendable {
         isSent = merged == theirs
     }
 
+    /// With what is asked for here; nil: as it is.
+    package func asked(name: String?, isPublic: Bool?, icon: [UInt8]?) -> KnownContainer {
+        var result = self
+        result.record.name = name ?? record.name
+        result.record.isPublic = isPublic ?? record.isPublic
+        result.record.icon = icon ?? record.icon
+        if result.record != record { result.isSent = false }
+        return result
+    }
+
+    /// The provider has what `ours` says. What was asked for since is to be sent still.
+    package func sent(as ours: KnownContainer) -> KnownContainer {
+        var result = self
+        result.wasSent = true
+        result.isSent = record == ours.record
+        if replaced == ours.replaced { result.replaced = nil }
+        return result
+    }
+
+    /// Made here while another one came to be known.
+    package func merged(into now: KnownContainer) -> KnownContainer {
+        var result = self
+        result.merge(now.record)
+        result.wasSent = now.wasSent
+        if result.entry == nil { result.entry = now.entry }
+        if !now.isSent { result.isSent = false }
+        return result
+    }
+
     private static func isSame(_ one: ItemKey, _ other: ItemKey) -> Bool {
         one.identifier == other.identifier && one.machine == other.machine
             && (one.identifier != nil || one.path == other.path)

@@ -98,6 +98,21 @@ extension MountSuites {
             }
         }
 
+        /// The exchange that was under way wrote what it had sent over it.
+        @Test(.timeLimit(.minutes(2))) func whatIsAskedForDuringAnExchangeIsKept() async throws {
+            try await MountedDomain.with(MountedDomain.Options(arguments: ["--poll-interval", "1s"])) { domain in
+                try await domain.shell(
+                    shorthand(domain)
+                        + "add --name Editor; within 10 'list --json | grep -q \"\\\"isSent\\\":true\"'")
+                try domain.setFaults(["delay=2s"])
+                try await domain.shell(shorthand(domain) + "add --name One; add --name Two; sleep 3; list | grep -q Two")
+                try domain.setFaults([])
+                try await domain.shell(
+                    shorthand(domain)
+                        + "within 20 'grep -q Two \"$C/.promisefs/containers/com.example.editor.json\"'; list | grep -q Two")
+            }
+        }
+
         /// With such a name it was on this machine alone, or the provider refused it for good.
         @Test(.timeLimit(.minutes(2))) func aContainerHasANameThatTheProviderTakesAndItsDocumentsAgain() async throws {
             try await MountedDomain.with { domain in

@@ -72,6 +72,23 @@ import Testing
         #expect(settled.record.name == "New" && settled.isSent && settled.entry == EntryID(5))
     }
 
+    /// It was written over with what had been sent, and nobody ever sent it.
+    @Test func whatIsAskedForWhileARecordIsSentIsSentNext() {
+        let ours = KnownContainer(record: record(), entry: EntryID(5), isSent: false, wasSent: false)
+        let sent = ours.sent(as: ours)
+        #expect(sent.isSent && sent.wasSent && sent.record == ours.record)
+        let later = ours.asked(name: "Writer", isPublic: true, icon: nil).sent(as: ours)
+        #expect(later.record.name == "Writer" && later.record.isPublic)
+        #expect(!later.isSent && later.wasSent && later.entry == EntryID(5))
+        #expect(sent.asked(name: nil, isPublic: false, icon: nil) == sent, "nothing new")
+        // Of one that was made here while that of another machine came, the folder is the other one's.
+        let theirs = KnownContainer(record: record("Theirs", "1"), entry: EntryID(6), isSent: true, wasSent: true)
+        let made = KnownContainer(record: record("Mine", "2"), entry: EntryID(7), isSent: false, wasSent: false)
+        let merged = made.merged(into: theirs)
+        #expect(merged.record.folder.identifier == ItemIdentifier("1") && merged.entry == EntryID(6))
+        #expect(merged.record.name == "Mine" && !merged.isSent && merged.wasSent)
+    }
+
     /// What the provider has of the deleted one came back each time.
     @Test func aFolderThatWasMadeAnewForADeletedOneStays() {
         var ours = KnownContainer(record: record("Mine", "2"), entry: EntryID(5), isSent: false, wasSent: true)

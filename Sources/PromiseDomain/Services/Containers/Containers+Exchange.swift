@@ -155,17 +155,16 @@ extension Containers {
         case .failure(let error) where error.code == .conflict: return false
         case .failure(let error): throw error.failure
         }
-        var sent = ours
-        (sent.isSent, sent.wasSent, sent.replaced) = (true, true, nil)
-        try await keep(sent, of: key)
-        return true
+        let kept = try await change(key) { $0?.sent(as: ours) ?? ours.sent(as: ours) }
+        return kept?.isSent ?? true
     }
 
     /// What is known with what the provider has, and of the folder as it is now.
     private func taken(
         _ found: PrivateObject?, _ key: Key
     ) async throws(Failure) -> KnownContainer? {
-        var container = try await containers()[key]
+        let before = try await containers()[key]
+        var container = before
         if let found {
             do throws(RecordTrouble) {
                 let theirs = try ContainerRecord(JSONReader.read(found.bytes), of: key)
@@ -182,8 +181,10 @@ extension Containers {
             container = nil
         }
         if let known = container { container = try renewed(known) }
-        try await keep(container, of: key)
-        return container
+        let result = container
+        let kept = try await change(key) { $0 == before ? result : $0 }
+        // It was changed here meanwhile.
+        return kept == result ? result : try await taken(found, key)
     }
 
     /// With what the folder is called now, so that others find it, too.

@@ -69,10 +69,17 @@ extension Containers {
         return try !transaction.hasChildren(child.node)
     }
 
-    /// `made`: its folder, where that was made just now, which goes again when the record cannot be written.
-    func keep(_ container: KnownContainer, of key: Key, made: EntryID?) async throws(Failure) {
+    /// Its folder was made just now, and goes again when the record cannot be written. `before`: what was
+    /// known when that was begun. What has come from others since is taken in.
+    func keepMade(
+        _ container: KnownContainer, of key: Key, before: KnownContainer?
+    ) async throws(Failure) {
+        let made = container.entry
         do throws(Failure) {
-            try await keep(container, of: key)
+            try await change(key) { now in
+                guard let now, now != before else { return container }
+                return container.merged(into: now)
+            }
         } catch {
             let entry = try? made.flatMap { made throws(Failure) in
                 try tree.index.read { transaction throws(Failure) in try transaction.entry(made) }

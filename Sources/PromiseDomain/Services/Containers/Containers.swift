@@ -94,31 +94,20 @@ package final class Containers: Sendable {
         }
         await lookOnce()
         if isOnline { _ = await within(Containers.firstPatience) { await $0.exchange(key) } }
-        var container = try await containers()[key]
-        var made: EntryID?
+        let container = try await containers()[key]
         if let known = container, try await isThere(known, key) {
             let known = try await containers()[key] ?? known
-            container = known
             // Without the provider it may not be known what is in it.
             try? await makeDocuments(known)
-            var record = known.record
-            record.name = name ?? record.name
-            record.isPublic = isPublic ?? record.isPublic
-            record.icon = icon ?? record.icon
-            if record != known.record {
-                container?.record = record
-                container?.isSent = false
-            }
+            try await change(key) { ($0 ?? known).asked(name: name, isPublic: isPublic, icon: icon) }
         } else {
             var fresh = try await make(key, name, isPublic ?? container?.record.isPublic ?? false)
             fresh.wasSent = container?.wasSent ?? false
             fresh.record.name = name ?? container?.record.name ?? fresh.record.name
             fresh.replaced = container?.record.folder
             fresh.record.icon = icon ?? container?.record.icon
-            container = fresh
-            made = fresh.entry
+            try await keepMade(fresh, of: key, before: container)
         }
-        if let container { try await keep(container, of: key, made: made) }
         sendSoon()
         return try await standing(key)
     }
@@ -299,11 +288,21 @@ package final class Containers: Sendable {
         return read
     }
 
-    /// On the disk first: a disk that is full changes nothing.
     func keep(_ container: KnownContainer?, of key: Key) async throws(Failure) {
+        try await change(key) { _ in container }
+    }
+
+    /// `body` makes what is to be known of what is known then: whoever asked before may have waited, and
+    /// others have changed it meanwhile. Returns that. On the disk first: a disk that is full changes
+    /// nothing.
+    @discardableResult
+    func change(
+        _ key: Key, _ body: @escaping @Sendable (KnownContainer?) -> KnownContainer?
+    ) async throws(Failure) -> KnownContainer? {
         try await onThread { () throws(Failure) in
             let before = try self.load()
-            guard before[key] != container else { return }
+            let container = body(before[key])
+            guard before[key] != container else { return container }
             var known = before
             known[key] = container
             do throws(Failure) {
@@ -320,6 +319,7 @@ package final class Containers: Sendable {
                 return isElsewhere ? state.whenChanged : nil
             }
             whenChanged?()
+            return container
         }
     }
 
