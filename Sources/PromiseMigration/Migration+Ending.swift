@@ -26,9 +26,10 @@ extension Migration {
         }.sorted { $0.path.count > $1.path.count }
         for (path, folder) in folders {
             let reference = ItemReference(identifier: folder.new, path: path)
-            _ = try await new.modify(
-                reference, changes: ItemChanges(metadata: folder.metadata), contents: nil,
-                baseVersion: nil)
+            let changes = ItemChanges(metadata: folder.metadata)
+            _ = try await worker.patiently { [new] () async throws(ProviderError) in
+                try await new.modify(reference, changes: changes, contents: nil, baseVersion: nil)
+            }
         }
     }
 
@@ -38,13 +39,19 @@ extension Migration {
         guard let objects = old.privateObjects else { return }
         let paths = paths()
         for kind in [PrivateName.Kind.values, .containers, .storage, .attributes, .moves] {
-            for name in try await objects.list(kind) {
+            let names = try await worker.patiently { () async throws(ProviderError) in
+                try await objects.list(kind)
+            }
+            for name in names {
                 if kind == .storage,
                     name.name.hasPrefix(FormerNames.prefix) || MovedRecord.isOne(name)
                 {
                     continue
                 }
-                guard var object = try await objects.read(name) else { continue }
+                let read = try await worker.patiently { () async throws(ProviderError) in
+                    try await objects.read(name)
+                }
+                guard var object = read else { continue }
                 guard let there = new.privateObjects else {
                     // Only this machine will know it by that name.
                     if kind == .storage || kind == .moves { continue }
@@ -54,9 +61,12 @@ extension Migration {
                     )
                 }
                 if kind == .containers { object.bytes = renamed(object.bytes, paths) }
-                let found = try await there.read(name)
-                if found?.bytes == object.bytes { continue }
-                _ = try await there.write(object.bytes, to: name, base: found?.version)
+                let bytes = object.bytes
+                try await worker.patiently { () async throws(ProviderError) in
+                    let found = try await there.read(name)
+                    if found?.bytes == bytes { return }
+                    _ = try await there.write(bytes, to: name, base: found?.version)
+                }
             }
         }
         try await bringPictures(paths)
@@ -79,12 +89,14 @@ extension Migration {
 
     /// All of it; a folder comes before what is in it.
     private func look() async throws(ProviderError) -> [Found] {
-        let worker = MigrationWorker(
-            old: old, new: new, surroundings: surroundings, readsBack: readsBack)
+        let worker = worker
         var result: [Found] = []
         var folders = [newRoot]
         while let folder = folders.popLast() {
-            for item in try await worker.list(folder, new) {
+            let items = try await worker.patiently { [new] () async throws(ProviderError) in
+                try await worker.list(folder, new)
+            }
+            for item in items {
                 let reference = ItemReference(
                     identifier: item.identifier, path: folder.path + [item.name])
                 let place = NewPlace(parent: folder.identifier, name: item.name)
@@ -172,7 +184,9 @@ extension Migration {
         }
         if let problem = difference(stray.item, item) { return problem }
         do throws(ProviderError) {
-            try await new.delete(stray.reference, baseVersion: stray.item.version)
+            try await worker.patiently { [new] () async throws(ProviderError) in
+                try await new.delete(stray.reference, baseVersion: stray.item.version)
+            }
         } catch {
             if Migration.endsAll(error) { throw error }
             if error.code != .notFound { return error }

@@ -153,12 +153,15 @@ package struct Migration {
         try await perform([.folder(Job.Folder(old: root, new: newRoot))])
     }
 
+    var worker: MigrationWorker {
+        MigrationWorker(old: old, new: new, surroundings: surroundings, readsBack: readsBack)
+    }
+
     /// Performs jobs, and those that come of them, a few at a time.
     mutating func perform(_ jobs: [Job]) async throws(ProviderError) {
         var jobs = jobs
         var failure: ProviderError?
-        let worker = MigrationWorker(
-            old: old, new: new, surroundings: surroundings, readsBack: readsBack)
+        let worker = worker
         await withTaskGroup(of: Job.Outcome.self) { group in
             var running = 0
             while true {
@@ -211,9 +214,10 @@ package struct Migration {
             ]
         case .failed(let path, let problem):
             guard !Migration.endsAll(problem) else { throw problem }
-            // It went, or was changed, behind the listing: the next pass finds it as it is.
-            if problem.code == .notFound || problem.code == .stale || problem.code == .sourceChanged
-            {
+            // It went, or was changed, behind the listing: the next pass finds it as it is. What is
+            // listed and never there is named in the end.
+            let isNews = [.notFound, .stale, .sourceChanged].contains(problem.code)
+            if isNews, progress.pass < Migration.passCountMax {
                 progress.brought += 1
                 return []
             }

@@ -64,21 +64,34 @@ struct MigrationWorker: Sendable {
     private static let patience = Duration.seconds(60)
 
     func perform(_ job: Job) async -> Job.Outcome {
-        var path: [FileName]
+        let path: [FileName]
         switch job {
         case .folder(let folder): path = folder.old.path
         case .item(let item): path = item.path
         }
-        var (attempt, waited) = (0, Duration.zero)
-        while true {
-            do throws(ProviderError) {
+        do throws(ProviderError) {
+            return try await patiently { () async throws(ProviderError) in
                 switch job {
                 case .folder(let folder): return .listed(folder, try await list(folder.old, old))
                 case .item(let item): return .brought(item, try await bring(item))
                 }
+            }
+        } catch {
+            return .failed(path, error)
+        }
+    }
+
+    /// Tries again while the trouble may pass. `body` may be carried out several times.
+    func patiently<Value>(
+        _ body: () async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        var (attempt, waited) = (0, Duration.zero)
+        while true {
+            do throws(ProviderError) {
+                return try await body()
             } catch {
                 attempt += 1
-                guard let pause = pause(after: error, attempt, waited) else { return .failed(path, error) }
+                guard let pause = pause(after: error, attempt, waited) else { throw error }
                 waited += pause
                 try? await Task.sleep(for: pause)
             }

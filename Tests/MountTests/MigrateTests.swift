@@ -260,6 +260,21 @@ extension MountSuites {
             }
         }
 
+        /// It was only said that the old storage is changed all the time; and what passes by itself ended the last steps.
+        @Test(.timeLimit(.minutes(2))) func whatIsNeverThereIsNamedAndWhatPassesIsWaitedFor() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand(domain)
+                        + """
+                        mkdir -p "$C/a/b" "$C/c" "$T/new"; echo x > "$C/a/b/file"; "$P" unmount --wait "$M"
+                        printf 'stale=true\nonly=fetchContents\n' > "$PROMISEFS_PROVIDER_FAULTS"
+                        s=0; migrate "folder:$T/new" > "$T/out" 2>&1 || s=$?; [ "$s" != 0 ]; grep -q '^/a/b/file: ' "$T/out"
+                        printf 'fail=2\nonly=modify\n' > "$PROMISEFS_PROVIDER_FAULTS"
+                        migrate "folder:$T/new"; : > "$PROMISEFS_PROVIDER_FAULTS"; same "$C" "$T/new"
+                        """)
+            }
+        }
+
         /// From a folder to a bucket, to a WebDAV server and back, killed on each way, and everything is what it was.
         @Test(
             .timeLimit(.minutes(10)), .enabled(if: WebDAVServer.canRun, "apache2 is not installed"))
