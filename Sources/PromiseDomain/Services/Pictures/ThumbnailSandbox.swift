@@ -1,11 +1,13 @@
 import Glibc
+import Logging
 import PromiseCore
 import PromiseSystem
 
 /// Where thumbnailers run, which read what strangers sent: in namespaces of their own without a network, where there is nothing
 /// but the system's programs, read-only, and their workshop; and with limits.
 ///
-/// By bwrap(1), setpriv(1) and prlimit(1). Where bwrap is missing, or may make no namespaces, they have the limits alone.
+/// By bwrap(1), setpriv(1) and prlimit(1). Where bwrap is missing, or may make no namespaces, they
+/// have the limits alone; that is looked at again each time.
 struct ThumbnailSandbox {
     /// What a program may take of memory that is its own. All of a picture at once: 24 megapixels are 72 MB.
     private static let dataByteCountMax = 192 << 20
@@ -16,17 +18,30 @@ struct ThumbnailSandbox {
     static let patience = Duration.seconds(10)
     private static let folder = "/work"
 
-    private let isShutIn: Bool
+    private let wall: SandboxWall
 
-    /// Looks whether a sandbox can be made here. Blocks.
-    init() {
-        let words = ThumbnailSandbox.asNobody + ThumbnailSandbox.wall(around: "/tmp") + ThumbnailSandbox.limits + ["true"]
-        isShutIn = ThumbnailSandbox.run(words)
+    /// Blocks.
+    init(_ logger: Logger) {
+        wall = SandboxWall(
+            isInstalled: {
+                // As execvp(3) finds it.
+                let folders = (environment("PATH") ?? "/usr/bin:/bin").split(separator: ":")
+                return folders.contains { access("\($0)/bwrap", X_OK) == 0 }
+            },
+            canBeMade: {
+                let outside = ThumbnailSandbox.asNobody + ThumbnailSandbox.wall(around: "/tmp")
+                return ThumbnailSandbox.run(outside + ThumbnailSandbox.limits + ["true"])
+            },
+            warn: {
+                logger.warning(
+                    "bwrap can make no sandbox: programs that make pictures have limits alone")
+            })
         ThumbnailWorkshop.sweep(now: SystemClock().now())
     }
 
     /// Runs a program, whose words `words` gives for the place where it finds its workshop. Blocks.
     func run(in workshop: ThumbnailWorkshop, _ words: (_ place: String) -> [String]) -> Bool {
+        let isShutIn = wall.stands()
         var all = ThumbnailSandbox.asNobody
         if isShutIn { all += ThumbnailSandbox.wall(around: workshop.place) }
         all += ThumbnailSandbox.limits + words(isShutIn ? ThumbnailSandbox.folder : workshop.place)

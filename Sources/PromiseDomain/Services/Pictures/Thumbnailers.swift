@@ -1,4 +1,5 @@
 import Glibc
+import Logging
 import PromiseCore
 import PromiseSystem
 
@@ -9,13 +10,14 @@ struct Thumbnailers: Sendable {
     private var programs: [String: [String]] = [:]
     /// By extension in lower case.
     private var types: [String: String] = [:]
-    private let sandbox = ThumbnailSandbox()
+    private let sandbox: ThumbnailSandbox
 
     /// Larger documents have no picture: it takes a copy, as programs that read what a stranger sent run as nobody.
     static let sourceByteCountMax: UInt64 = 256 << 20
 
     /// Reads the system's tables. Blocks.
-    init() {
+    init(_ logger: Logger) {
+        sandbox = ThumbnailSandbox(logger)
         let home = environment("XDG_DATA_HOME") ?? environment("HOME").map { $0 + "/.local/share" }
         let shared = (environment("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share").split(separator: ":").map(String.init)
         for folder in [home].compactMap({ $0 }) + shared where folder.hasPrefix("/") {

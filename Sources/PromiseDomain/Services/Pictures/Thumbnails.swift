@@ -51,7 +51,7 @@ package final class Thumbnails: Sendable {
     var programs: Thumbnailers {
         known.withLock { known in
             if let known { return known }
-            let found = Thumbnailers()
+            let found = Thumbnailers(logger)
             known = found
             return found
         }
