@@ -28,6 +28,9 @@ struct DocumentFolder {
         try ControlServer.prepare(socketPath: socketPath)
         let service = FakeService()
         service.add([Array("now".utf8)], node: 7)
+        // When it is a package.
+        service.add([Array("now".utf8), Array("inner".utf8)], node: 8)
+        service.add([Array("now".utf8), Array("inner".utf8), Array("one".utf8)], node: 9)
         var logger = Logger(label: "test")
         logger.logLevel = .error
         let server = ControlServer(

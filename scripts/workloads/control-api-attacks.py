@@ -3,7 +3,7 @@
 
 usage: control-api-attacks.py --executable PROMISEFS [--schemathesis PROGRAM] [--examples 50] [--connections 10000] [--seed N]
 
-With --schemathesis (https://schemathesis.io) every operation of the control API but `unmount` and `restart` is called with bodies and
+With --schemathesis, a program of that name, every operation of the control API but `unmount` and `restart` is called with bodies and
 parameters that fit and that do not; no answer may be a 5xx. Then so many connections are opened that say nothing, and others that say a
 byte a second; meanwhile programs work on the mount, and afterwards the daemon answers as before. Status 1: it was not so.
 """

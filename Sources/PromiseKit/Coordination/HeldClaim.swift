@@ -9,7 +9,7 @@ final class HeldClaim: Sendable {
     func end() { isHeld.store(false, ordering: .relaxed) }
 
     /// Throws of status 6 when the document is not as it was `known`, nil: however it is; of 4 when
-    /// the claim has ended. One that is not there any more was moved or removed: nobody's save makes
+    /// the claim has ended. One that is not there any more was moved or removed: no save makes
     /// another one in its place.
     func look(at document: DocumentPlace, _ known: DocumentStamp?) throws(PromiseError) {
         let now = known == nil ? nil : document.stamp()
@@ -20,7 +20,8 @@ final class HeldClaim: Sendable {
         }
         guard isHeld.load(ordering: .relaxed) else {
             throw PromiseError(
-                .local, "\(shown) was not saved: the claim on it ended with its daemon", exitStatus: 4)
+                .local, "\(shown) was not saved: the claim on it ended with its daemon",
+                exitStatus: 4)
         }
         if known != nil, now == nil {
             throw PromiseError(

@@ -332,10 +332,9 @@ public actor Document<Contents: DocumentContents> {
         guard let now = await stampNow(), now != stamp, !isBusy, !state.contains(.closed)
         else { return }
         if hasUnsavedChanges {
+            let shown = escapedForDisplay(location.absolutePath)
             lastError = PromiseError(
-                .local,
-                "\(escapedForDisplay(location.absolutePath)) was changed by somebody else while it was "
-                    + "edited here", exitStatus: 6)
+                .local, "\(shown) was changed by somebody else while it was edited here", exitStatus: 6)
             state.insert(.savingError)
             return
         }

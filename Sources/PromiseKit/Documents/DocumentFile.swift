@@ -132,7 +132,8 @@ struct DocumentFile: Sendable {
     private func makeDraftName() -> [UInt8] {
         let slash = path.lastIndex(of: 0x2F) ?? 0
         let stem = DocumentFile.stem(of: path[(slash + 1)...])
-        return path[...slash] + Array(".".utf8) + stem + Array("-\(DocumentFile.makeDraftMark())~".utf8)
+        let end = "-\(DocumentFile.makeDraftMark())~"
+        return path[...slash] + Array(".".utf8) + stem + Array(end.utf8)
     }
 
     /// Of this process, and of one write of it: two documents of one purpose do not wait for each

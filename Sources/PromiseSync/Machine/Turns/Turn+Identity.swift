@@ -128,8 +128,8 @@ extension Turn {
             .filter { $0.mayBeMoved(item, comparesTimes: comparesTimes) }
         let exact = moved.filter { $0.base == item.version }
         let candidates = exact.isEmpty ? moved : exact
-        if let asked, candidates.contains(where: { $0.item == asked }) { return asked }
-        return candidates.last?.item
+        let own = candidates.last { $0.item != nil && $0.item == asked }
+        return (own ?? candidates.last)?.item
     }
 
     private func isTaken(

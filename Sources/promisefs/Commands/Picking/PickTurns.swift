@@ -1,10 +1,11 @@
 /// One picker at a time where there is one terminal, in the order in which they were asked for: of
-/// two that read its keys each would have some, and the last one to end leave it as the other had it.
+/// two that read its keys each would have some, and the last one to end leave it as the other had
+/// it.
 actor PickTurns {
     private var isTaken = false
     private var waiting: [CheckedContinuation<Void, Never>] = []
 
-    /// Runs `body` when its turn comes; throws `CancellationError` when nobody wants it any more by then.
+    /// Runs `body` when its turn comes; throws `CancellationError` when nobody wants it any more.
     func take<Value: Sendable>(
         _ body: @Sendable () async throws -> Value
     ) async throws -> Value {
