@@ -126,14 +126,14 @@ extension MountSuites {
                         while said.count(word) < count: said += os.read(terminal, 4096)
                     hear(b"Password", 1); os.write(terminal, b"\\x1a")
                     assert os.read(reports, 1) == b"S", said
-                    hear(b"Password", 2); os.write(terminal, b"secret\\n")
+                    hear(b"Password", 2); os.write(terminal, b"hushed\\n")
                     assert os.read(reports, 1) == b"E", said
                     while select.select([terminal], [], [], 0.5)[0]:
                         try: said += os.read(terminal, 4096)
                         except OSError: break
-                    assert b"secret" not in said, said
+                    assert b"hushed" not in said, said
                     END
-                    python3 "$T/stop.py" "$P" "$T/place"; grep -qx 'password = secret' "$XDG_CONFIG_HOME/promisefs/credentials"
+                    python3 "$T/stop.py" "$P" "$T/place"; grep -qx 'password = hushed' "$XDG_CONFIG_HOME/promisefs/credentials"
                     """)
             }
         }

@@ -23,6 +23,7 @@ struct RevertCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         var failures = FailureCollector()
         var documents: [RevertDocument] = []
         for (mount, locations) in await Targets.byDomain(paths, &failures) {

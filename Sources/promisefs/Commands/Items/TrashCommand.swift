@@ -103,6 +103,7 @@ struct TrashCommand: AsyncParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() async throws {
+            Output.goesOnWithoutReader()
             var failures = FailureCollector()
             var documents: [RestoreDocument] = []
             for (mount, locations) in await Targets.byDomain(paths, &failures) {
@@ -153,6 +154,7 @@ struct TrashCommand: AsyncParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() async throws {
+            Output.goesOnWithoutReader()
             do throws(PromiseError) {
                 let location = try await Targets.location(of: path)
                 let inner = location.path.isEmpty ? nil : location.path

@@ -171,6 +171,7 @@ struct ResolveCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         do throws(PromiseError) {
             let location = try await Targets.location(of: path)
             let client = try PromiseClient(mount: location.mount)

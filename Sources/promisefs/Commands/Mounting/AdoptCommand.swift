@@ -42,6 +42,7 @@ struct AdoptCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         let source = try absolute(folder)
         let place = MoveCommand.plain(mountPoint.bytes)
         if let location = try? await Targets.location(of: PathArgument(bytes: place)) {

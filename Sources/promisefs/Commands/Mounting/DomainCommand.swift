@@ -119,6 +119,7 @@ struct DomainForgetCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         let wanted = name
         let (given, losesWork) = (stateDir?.bytes, force)
         if let mount = try await Targets.ownMounts().first(where: { $0.domain == wanted }),

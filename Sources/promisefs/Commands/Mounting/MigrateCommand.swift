@@ -87,6 +87,7 @@ struct MigrateCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         let wanted = domain
         if let mount = try await Targets.ownMounts().first(where: { $0.domain == wanted })
         {

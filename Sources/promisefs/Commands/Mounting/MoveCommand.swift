@@ -32,6 +32,7 @@ struct MoveCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         let all = paths.map { MoveCommand.plain($0.bytes) }
         let isCopy = copy
         let isFolder = await Blocking.run { MoveCommand.isFolder(all[all.count - 1]) }

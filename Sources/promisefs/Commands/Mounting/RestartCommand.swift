@@ -27,6 +27,7 @@ struct RestartCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         let location = try await Targets.location(of: path, namesDomain: true)
         let status = try await PromiseClient(mount: location.mount).restart()
         if output.json {

@@ -46,6 +46,7 @@ struct UnmountCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        Output.goesOnWithoutReader()
         var failures = FailureCollector()
         var documents: [Document] = []
         for path in await UnmountCommand.innerFirst(try await paths()) {
