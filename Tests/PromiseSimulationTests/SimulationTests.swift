@@ -222,6 +222,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// The first listing of a folder was begun before a save in it was sent, and came after that: what it showed was believed,
+    /// and the next save was in conflict with the one before.
+    @Test(.timeLimit(.minutes(10))) func aFirstListingThatComesLateIsNotBelieved() async throws {
+        let run = try await simulate(["--swarm", "--seed", "3508000353"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A move had come to its end without an answer; its file was asked for there, and taken for another one of its size and
     /// time that was being moved there at that moment: it was removed here, and the other one stood in conflict with it.
     @Test(.timeLimit(.minutes(10))) func whatIsFoundWhereTwoWereSentIsTheOneThatItsVersionSays() async throws {

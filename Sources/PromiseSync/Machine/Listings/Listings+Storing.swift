@@ -224,7 +224,8 @@ extension Listings {
     private static func observe(
         _ item: Item, _ listing: Listing, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        if !listing.isFirst && isNewer(item, than: listing, turn) {
+        // Also of a first one: what was in the folder may be known by its name, and have been written since.
+        if isNewer(item, than: listing, turn) {
             if try isAwaited(item, in: listing.identifier, turn, transaction) {
                 let folder = listing.folder
                 turn.remember { $0.listings.running[folder]?.hasLeftOut = true }
