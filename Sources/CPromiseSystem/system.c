@@ -165,10 +165,13 @@ int cps_copy_attributes(int from, int to) {
   }
   for (char *name = names; result == 0 && name < names + count; name += strlen(name) + 1) {
     if (!is_copied(name)) continue;
+    int is_mark = strcmp(name, staying_mark) == 0;
     ssize_t size = fgetxattr(from, name, value, most);
+    // An ordinary disk takes any value, and a mount refuses what is no mark.
+    if (is_mark && size >= 0 && (size != 4 || memcmp(value, "true", 4) != 0)) continue;
     if (size < 0 ? errno != ENODATA : fsetxattr(to, name, value, (size_t)size, 0) != 0) result = -1;
     // Nothing is sent from where no attributes are kept.
-    if (result != 0 && errno == ENOTSUP && strcmp(name, staying_mark) == 0) result = 0;
+    if (result != 0 && errno == ENOTSUP && is_mark) result = 0;
   }
   int problem = errno;
   free(names);

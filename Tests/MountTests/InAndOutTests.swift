@@ -71,6 +71,19 @@ extension MountSuites {
             }
         }
 
+        /// It could not be moved at all: a mount takes no other value than `true`.
+        @Test(.timeLimit(.minutes(1))) func aMarkOfAnotherValueIsNoneAndKeepsNothingFromBeingMoved() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$T/in"; echo a > "$T/in/a"; setfattr -n user.promisefs.excluded -v 1 "$T/in"
+                    setfattr -n user.promisefs.excluded -v yes "$T/in/a"; setfattr -n user.tag -v red "$T/in/a"
+                    "$P" move "$T/in" "$M"; [ ! -e "$T/in" ]; [ "$(getfattr --only-values -n user.tag "$M/in/a")" = red ]
+                    "$P" sync --wait "$M"; [ "$(cat "$C/in/a")" = a ]
+                    """)
+            }
+        }
+
         /// Without its access control list the group had what the list gave to one other user.
         @Test(.timeLimit(.minutes(2))) func accessControlListsGoAlong() async throws {
             try await MountedDomain.with { domain in

@@ -134,10 +134,9 @@ struct FileMover {
     private func keepMark(of source: [UInt8], at target: [UInt8]) throws(Trouble) {
         do throws(SystemError) {
             let from = try FileMover.opened(source)
-            let value = try attribute("user.promisefs.excluded", of: [0x2E], in: from.number, label: "move.mark")
-            guard let value else { return }
+            guard try MoveCheck.isMarked(from) else { return }
             let to = try FileMover.opened(target)
-            try setAttribute("user.promisefs.excluded", to: value, of: to.number, label: "move.keepMark")
+            try setAttribute("user.promisefs.excluded", to: MoveCheck.mark, of: to.number, label: "move.keepMark")
         } catch {
             // Where no attributes are kept there is no such mark, and nothing is sent from there.
             if error.errno != EOPNOTSUPP { throw problem(source, "cannot be kept on this machine", error) }

@@ -32,6 +32,14 @@ enum MoveCheck {
         one.inode == other.inode && one.device == other.device
     }
 
+    /// The one value of the attribute by which an item stays on its machine.
+    static let mark = Array("true".utf8)
+
+    /// Whether a folder is to stay on its machine. Elsewhere than on a mount another value may be there, and says nothing.
+    static func isMarked(_ folder: borrowing Descriptor) throws(SystemError) -> Bool {
+        try attribute("user.promisefs.excluded", of: [0x2E], in: folder.number, label: "move.mark") == mark
+    }
+
     private static let here = Array("/.".utf8)
 
     private static func name(of path: [UInt8]) -> [UInt8]? { path.split(separator: 0x2F).last.map { Array($0) } }
