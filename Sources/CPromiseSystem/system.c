@@ -193,9 +193,16 @@ int cps_keep_link(const char *path) {
 
 // Of a file system without access control lists: 0, as if there were none.
 static int copy_list(int from, int to, const char *name) {
-  char value[1 << 12], none[1];
-  ssize_t size = fgetxattr(from, name, value, sizeof value);
-  if (size >= 0) return fsetxattr(to, name, value, (size_t)size, 0) == 0 ? 0 : errno == ENOTSUP ? 1 : -1;
+  // What the kernel has of one attribute at most: 8,191 entries.
+  static const size_t most = 1 << 16;
+  char *value = malloc(most), none[1];
+  if (value == NULL) return -1;
+  ssize_t size = fgetxattr(from, name, value, most);
+  int result = size < 0 ? -1 : fsetxattr(to, name, value, (size_t)size, 0) == 0 ? 0 : errno == ENOTSUP ? 1 : -1;
+  int problem = errno;
+  free(value);
+  errno = problem;
+  if (size >= 0) return result;
   if (errno != ENODATA && errno != ENOTSUP) return -1;
   // A new file may have got one from its folder.
   if (fgetxattr(to, name, none, 0) <= 0) return 0;
