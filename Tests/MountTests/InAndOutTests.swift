@@ -71,6 +71,26 @@ extension MountSuites {
             }
         }
 
+        /// The mark went to the other folder, and what was made there later was sent nowhere.
+        @Test(.timeLimit(.minutes(1))) func aMarkedFolderIsNotMovedIntoOneThatIsSent() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mark() { setfattr -n user.promisefs.excluded -v true "$@"; }; mkdir "$M/a" "$M/b" "$M/c"
+                    for n in a b c; do mkdir "$T/$n"; mark "$T/$n"; echo mine > "$T/$n/mine"; done; echo x > "$M/a/x"
+                    mark "$M/b"; echo x > "$M/b/x"; echo plain > "$T/plain"
+                    s=0; "$P" move "$T/a" "$T/plain" "$M" 2> "$T/said" || s=$?; [ $s = 1 ]
+                    grep -q "/a' is to stay on this machine here, and not there" "$T/said"; [ "$(cat "$M/plain")" = plain ]
+                    s=0; getfattr -n user.promisefs.excluded "$M/a" 2> /dev/null || s=$?; [ $s != 0 ]
+                    [ "$(ls "$T/a")" = mine ]; [ "$(ls "$M/a")" = x ]; echo later > "$M/a/later"
+                    # A killed call leaves one with nothing in it; one with the mark is what it wants.
+                    "$P" move "$T/b" "$T/c" "$M"; [ "$(cat "$M/b/mine" "$M/c/mine")" = "$(printf 'mine\nmine')" ]
+                    for n in b c; do getfattr -n user.promisefs.excluded "$M/$n"; done
+                    "$P" sync --wait "$M"; [ "$(cat "$C/a/later")" = later ]; [ -z "$(find "$C" -name mine)" ]
+                    """)
+            }
+        }
+
         /// It could not be moved at all: a mount takes no other value than `true`.
         @Test(.timeLimit(.minutes(1))) func aMarkOfAnotherValueIsNoneAndKeepsNothingFromBeingMoved() async throws {
             try await MountedDomain.with { domain in

@@ -109,6 +109,12 @@ struct FileMover {
             for name in try names(in: target) where name.starts(with: FileMover.draftMark) {
                 try? unlink(target + [0x2F] + name, label: "move.leftover")
             }
+            // The mark would keep here what others put there. An empty one may be a killed call's.
+            if MoveCheck.wouldMark(target, from: source), try !names(in: target).isEmpty {
+                let shown = escapedForDisplay(source)
+                let sentence = "'\(shown)' is to stay on this machine here, and not there"
+                throw Trouble(failure: CommandFailure(sentence), isOfOne: true)
+            }
         }
         try keepMark(of: source, at: target)
         let failuresBefore = failures.count
@@ -136,7 +142,8 @@ struct FileMover {
             let from = try FileMover.opened(source)
             guard try MoveCheck.isMarked(from) else { return }
             let to = try FileMover.opened(target)
-            try setAttribute("user.promisefs.excluded", to: MoveCheck.mark, of: to.number, label: "move.keepMark")
+            let name: StaticString = "user.promisefs.excluded"
+            try setAttribute(name, to: MoveCheck.mark, of: to.number, label: "move.keepMark")
         } catch {
             // Where no attributes are kept there is no such mark, and nothing is sent from there.
             if error.errno != EOPNOTSUPP { throw problem(source, "cannot be kept on this machine", error) }

@@ -35,9 +35,22 @@ enum MoveCheck {
     /// The one value of the attribute by which an item stays on its machine.
     static let mark = Array("true".utf8)
 
-    /// Whether a folder is to stay on its machine. Elsewhere than on a mount another value may be there, and says nothing.
+    /// Whether a folder is to stay on its machine. Elsewhere than on a mount another value may be
+    /// there, and says nothing.
     static func isMarked(_ folder: borrowing Descriptor) throws(SystemError) -> Bool {
-        try attribute("user.promisefs.excluded", of: [0x2E], in: folder.number, label: "move.mark") == mark
+        let name: StaticString = "user.promisefs.excluded"
+        return try attribute(name, of: [0x2E], in: folder.number, label: "move.mark") == mark
+    }
+
+    /// One folder is to stay on its machine, and the other one is not, though it could be.
+    static func wouldMark(_ target: [UInt8], from source: [UInt8]) -> Bool {
+        func isMarked(_ path: [UInt8]) throws(SystemError) -> Bool {
+            let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+            return try MoveCheck.isMarked(try Descriptor.open(path, flags: flags, label: "move.markOf"))
+        }
+        // Where no attributes are kept there are no marks.
+        guard (try? isMarked(source)) == true, let isThere = try? isMarked(target) else { return false }
+        return !isThere
     }
 
     private static let here = Array("/.".utf8)
