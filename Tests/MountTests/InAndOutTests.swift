@@ -123,7 +123,9 @@ extension MountSuites {
                     END
                     acl() { python3 "$T/acl" "$@"; }; mkdir -p "$T/in/deep" "$T/out" "$M/shared"
                     echo a > "$T/in/a"; echo b > "$T/in/deep/b"; echo plain > "$T/in/plain"; chmod 640 "$T/in/plain"
-                    acl set "$T/in" "$T/in/a" "$T/in/deep" "$M/shared" 2> "$T/said" || exit 0
+                    # Not every disk keeps them; a mount does.
+                    acl set "$T/in" 2> "$T/said" || exit 0
+                    acl set "$T/in" "$T/in/a" "$T/in/deep" "$M/shared"
                     said() { (cd "$1"; stat -c '%n %a' . a deep deep/b plain); }; before=$(said "$T/in")
                     for to in "$M/shared/new" "$T/out/new"; do
                         "$P" move "${from:-$T/in}" "$to"; acl has "$to" "$to/a" "$to/deep"; acl lacks "$to/plain"
