@@ -177,4 +177,28 @@ import Testing
         let failure = #expect(throws: CommandFailure.self) { try file.words(for: ["x"], given: []) }
         #expect(failure?.message?.contains("no 'mountpoint'") == true)
     }
+
+    /// The password of the old storage went to another server, and a folder asked for the keyring.
+    @Test func thePasswordThatIsKeptGoesToItsOwnServerAlone() {
+        func new(_ old: String, _ new: String) -> Bool { KeptLogins(old: old, new: new).isOfNew }
+        let old = "webdav+https://ann@one.example/files/"
+        #expect(new(old, "webdav+https://ann@one.example/other/"))
+        for other in [
+            "webdav+https://ann@two.example/files/", "webdav+https://bob@one.example/files/",
+            "webdav+http://ann@one.example/files/", "webdav+https://ann@one.example:444/files/",
+            "s3://files/?endpoint=https://one.example", "folder:/srv", "rclone:one:files",
+            "extension+exec:/bin/store",
+        ] {
+            #expect(!new(old, other), "\(other)")
+            #expect(KeptLogins(old: old, new: other).isOfOld)
+        }
+        #expect(new("s3://a/?endpoint=https://h&region=x", "s3://b/?endpoint=https://h"))
+        #expect(!new("s3://a/", "s3://a/?endpoint=https://h"))
+        #expect(new("extension:/run/store", "extension:/run/store"))
+        let folder = KeptLogins(old: "folder:/srv/old", new: "folder:/srv/new")
+        #expect(!folder.isOfOld && !folder.isOfNew)
+        // It is the domain's own storage, whatever that is.
+        let unknown = KeptLogins(old: nil, new: old)
+        #expect(unknown.isOfOld && !unknown.isOfNew)
+    }
 }

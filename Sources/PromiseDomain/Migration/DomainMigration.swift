@@ -31,6 +31,8 @@ package struct DomainMigration: Sendable {
     package var provider: String
     package var login: Login?
     package var oldLogin: Login?
+    /// The login of the domain that the Secret Service keeps is the new storage's, too.
+    package var hasKeptLogin = true
     package var credentialsFile: [UInt8]?
     /// Of the new server, as `DomainConfiguration` has it.
     package var certificate: String?
@@ -109,6 +111,9 @@ package struct DomainMigration: Sendable {
 
     // MARK: Before
 
+    /// As `run` will have it; nil when nobody knows. Blocking.
+    package var formerProvider: String? { try? knownProvider() }
+
     func knownProvider() throws(Domain.StartFailure) -> String {
         let known: String?
         do throws(Failure) {
@@ -129,11 +134,13 @@ package struct DomainMigration: Sendable {
         _ name: String, _ folder: [UInt8]?, _ login: Login?
     ) throws(Domain.StartFailure) -> any Provider {
         let logger = Logger(label: "promisefs")
-        return try ProviderChoice(
+        var choice = ProviderChoice(
             name: name, domain: domain, login: login, credentialsFile: credentialsFile,
             stateFolder: folder, certificate: folder == nil ? certificate : oldCertificate,
             logger: logger
-        ).make()
+        )
+        choice.hasKeptLogin = folder != nil || hasKeptLogin
+        return try choice.make()
     }
 
     private func prepareLog(_ from: String, _ to: String) throws(ProviderError) -> MigrationLog {

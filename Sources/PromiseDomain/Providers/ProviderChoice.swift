@@ -23,6 +23,9 @@ struct ProviderChoice {
     /// What a server over TLS is known by, as `ServerTrust` reads it; nil: the system's authorities.
     var certificate: String?
     var logger: Logger
+    /// What the Secret Service keeps of the domain is for this provider. Else the entry that says so
+    /// is passed over, and those of hosts are taken.
+    var hasKeptLogin = true
     /// What the domain knows of the provider's items.
     var knownPlaces = KnownPlaces()
 
@@ -80,11 +83,19 @@ struct ProviderChoice {
     }
 
     func credentials(_ hosts: [String], user: String?) -> CredentialSource {
-        var source = CredentialSource(file: credentialsFile, names: [domain] + hosts, user: user)
+        let isOwn = hasKeptLogin || !isInSecretService
+        let names = (isOwn ? [domain] : []) + hosts
+        var source = CredentialSource(file: credentialsFile, names: names, user: user)
         if let login, let password = login.password {
             source.given = (login.user ?? user).map { .password(user: $0, Secret(password)) } ?? .token(Secret(password))
         }
         return source
+    }
+
+    /// What the domain's entry of the credentials file says.
+    private var isInSecretService: Bool {
+        guard let credentialsFile else { return false }
+        return CredentialsLook.entries(credentialsFile).contains { $0.name == domain && $0.isInSecretService }
     }
 
     /// Also where the tools of AWS keep them.

@@ -104,8 +104,9 @@ struct MigrateCommand: AsyncParsableCommand {
         let logins = LoginVariables.takeBoth()
         guard let provider else {
             var migration = DomainMigration(domain: domain, stateFolder: folder, provider: "")
+            let places = await keptLogins(migration)
             // Most are given up without a word to the old storage.
-            let kept = try? await SecretService.completed(logins.old, ofDomain: domain)
+            let kept = try? await completed(logins.old, places.isOfOld)
             migration.oldLogin = kept ?? logins.old
             migration.credentialsFile = BaseFolders.credentials()
             migration.oldCertificate = oldCertificate?.text
@@ -117,8 +118,10 @@ struct MigrateCommand: AsyncParsableCommand {
             try ProviderName(parsing: provider)
         }
         var migration = DomainMigration(domain: domain, stateFolder: folder, provider: name.text)
-        migration.login = try await SecretService.completed(logins.new, ofDomain: domain)
-        migration.oldLogin = try await SecretService.completed(logins.old, ofDomain: domain)
+        let places = await keptLogins(migration)
+        migration.login = try await completed(logins.new, places.isOfNew)
+        migration.oldLogin = try await completed(logins.old, places.isOfOld)
+        migration.hasKeptLogin = places.isOfNew
         migration.credentialsFile = BaseFolders.credentials()
         migration.certificate = certificate?.text
         migration.oldCertificate = oldCertificate?.text
@@ -142,6 +145,18 @@ struct MigrateCommand: AsyncParsableCommand {
             return isOutdated == true ? file : nil
         }
         try show(report, outdated?.path)
+    }
+
+    private func keptLogins(_ migration: DomainMigration) async -> KeptLogins {
+        await Blocking.run { () throws(Never) in
+            KeptLogins(old: migration.formerProvider, new: migration.provider)
+        }
+    }
+
+    /// Where the password is another storage's, or none is wanted, the keyring is not asked: it may
+    /// be locked.
+    private func completed(_ login: Login?, _ isKept: Bool) async throws(CommandFailure) -> Login? {
+        isKept ? try await SecretService.completed(login, ofDomain: domain) : login
     }
 
     /// Whether a section of the configuration leads to the storage that the domain has left.
