@@ -201,4 +201,22 @@ import Testing
         let unknown = KeptLogins(old: nil, new: old)
         #expect(unknown.isOfOld && !unknown.isOfNew)
     }
+
+    /// `doctor` warned of a folder that may not be changed, as soon as another value was wrong.
+    @Test func aDomainIsReadOnlyWhateverElseIsWrong() throws {
+        func isReadOnly(_ lines: String, above: String = "") throws -> Bool {
+            let text = "\(above)\n[domains.a]\nprovider = 'folder:/x'\n\(lines)\n"
+            let file = try ConfigurationFile(text, path: "config.toml")
+            return file.whole(try #require(file.domains["a"])).isReadOnly
+        }
+        let wrong = "cache-limit = 'much'\n"
+        #expect(try isReadOnly(wrong + "read-only = true"))
+        #expect(try isReadOnly(wrong + "options = ['allow_other,ro']"))
+        #expect(try isReadOnly(wrong + "options = ['rw', 'ro,allow_other']"))
+        #expect(try !isReadOnly(wrong + "options = ['ro,rw']"))
+        #expect(try !isReadOnly(wrong + "read-only = false", above: "read-only = true"))
+        #expect(try isReadOnly(wrong, above: "read-only = true"))
+        #expect(try !isReadOnly("state-dir = '--read-only'\ncertificate = '-o'\ntrash = 'ro'"))
+        #expect(ConfigurationFile.Domain(options: ["--read-only", "-o", "rw"]).isReadOnly)
+    }
 }

@@ -23,8 +23,22 @@ struct ConfigurationFile: Sendable, Equatable {
         /// Whether the desktop is told of what happens in it; nil: as for all, or else it is.
         var notifies: Bool?
 
-        /// As `mount` understands it.
-        var isReadOnly: Bool { (try? DomainOptions.parse(options))?.isReadOnly ?? false }
+        /// As `mount` understands it, whatever else is wrong in them.
+        var isReadOnly: Bool {
+            var (access, isReadOnly) = ("rw", false)
+            var rest = options[...]
+            while let word = rest.popFirst() {
+                if word == "-o" {
+                    let parts = (rest.popFirst() ?? "").split(separator: ",").map(String.init)
+                    access = parts.last { $0 == "ro" || $0 == "rw" } ?? access
+                } else if word == "--read-only" {
+                    isReadOnly = true
+                } else if ConfigurationFile.isValued(word) {
+                    _ = rest.popFirst()
+                }
+            }
+            return isReadOnly || access == "ro"
+        }
 
         /// The last one, which wins.
         func value(of option: String) -> String? {
@@ -56,6 +70,10 @@ struct ConfigurationFile: Sendable, Equatable {
         "no-latency-limit": ("--no-latency-limit", .switched),
         "hydration-rules": ("--hydration-rule", .list), "options": ("-o", .list), "ignore": ("--ignore", .list),
     ]
+
+    private static func isValued(_ option: String) -> Bool {
+        keys.values.contains { $0.option == option && $0.form == .value }
+    }
 
     /// No option of `mount`: `promisefs notify` heeds it.
     private static let notifications = "notifications"
