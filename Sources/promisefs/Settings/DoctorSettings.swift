@@ -18,6 +18,7 @@ enum DoctorSettings {
         } catch {
             findings.append(configuration(error.message ?? "cannot be read"))
         }
+        findings += FormerSettings.findings()
         if let file { findings += domains(of: file) }
         if let path = BaseFolders.credentials() { findings += credentials(path) }
         findings.append(clock(now: UnixTime.now, program: UnixTime.ofProgram))

@@ -75,7 +75,8 @@ enum ServiceUnit {
     static var noConfiguration: CommandFailure {
         let place = BaseFolders.configuration().map { escapedForDisplay($0) } ?? "config.toml"
         return CommandFailure(
-            "there is no configuration file; 'promisefs setup' writes \(place)",
+            "there is no configuration file; 'promisefs setup' writes \(place)"
+                + FormerSettings.hint,
             exitStatus: ExitStatus.usage)
     }
 
@@ -91,7 +92,9 @@ enum ServiceUnit {
     static func check(_ domain: String, in file: ConfigurationFile) throws(CommandFailure) {
         if let problem = file.problem(of: domain) { throw problem }
         guard let entry = file.domains[domain] else {
-            throw CommandFailure("\(file.path) has no domain '\(domain)'", exitStatus: ExitStatus.usage)
+            throw CommandFailure(
+                "\(file.path) has no domain '\(domain)'" + FormerSettings.hint,
+                exitStatus: ExitStatus.usage)
         }
         guard entry.mountPoint != nil else {
             throw CommandFailure("\(file.path): the domain '\(domain)' has no 'mountpoint'", exitStatus: ExitStatus.usage)
@@ -120,7 +123,8 @@ enum ServiceUnit {
         if let file, !file.isReadable, let problem = file.problem(of: domain) { throw problem }
         let place = file?.path ?? BaseFolders.configuration().map { escapedForDisplay($0) } ?? "config.toml"
         throw CommandFailure(
-            "\(place) has no domain '\(domain)', and nothing mounts one of this name by itself", exitStatus: ExitStatus.usage)
+            "\(place) has no domain '\(domain)', and nothing mounts one of this name by itself"
+                + FormerSettings.hint, exitStatus: ExitStatus.usage)
     }
 
     /// A service manager runs for this user: in a container or over ssh without a session there may be none.

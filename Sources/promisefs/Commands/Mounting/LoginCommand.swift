@@ -87,7 +87,8 @@ struct LoginCommand: AsyncParsableCommand {
         if let problem = file.problem(of: domain, in: ["provider", "certificate"]) { throw problem }
         guard let entry = file.domains[domain] else {
             throw CommandFailure(
-                "\(file.path) has no domain '\(domain)'", exitStatus: ExitStatus.usage)
+                "\(file.path) has no domain '\(domain)'" + FormerSettings.hint,
+                exitStatus: ExitStatus.usage)
         }
         return file.whole(entry)
     }

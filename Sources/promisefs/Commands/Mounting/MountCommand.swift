@@ -65,7 +65,14 @@ struct MountCommand: AsyncParsableCommand {
         if readyDescriptor != nil || holder != nil { return try await mount(holder) }
         let file = try await Blocking.run { () throws(CommandFailure) in try ConfigurationFile.readLeniently() }
         guard let file else {
-            if all { throw CommandFailure("there is no configuration file, so nothing to mount", exitStatus: ExitStatus.usage) }
+            let hint = await Blocking.run { () throws(Never) in FormerSettings.hint }
+            if all {
+                throw CommandFailure(
+                    "there is no configuration file, so nothing to mount" + hint,
+                    exitStatus: ExitStatus.usage)
+            }
+            // The name of a domain there is taken for a folder.
+            if !hint.isEmpty { Output.note("there is no configuration file" + hint) }
             return try await mount(nil)
         }
         if all { return try await mountAll(file) }
