@@ -213,8 +213,9 @@ enum MountHelper {
     }
 }
 
-/// Our own settings are where `BaseFolders` says. What mounts as units do has programs of others, as
-/// rclone, find theirs in `/etc`, too: root at the start of the machine has no home.
+/// Our own settings are where `BaseFolders` says. Programs of others that root's domains use, as
+/// rclone, find theirs in `/etc`, too, as units have it: root at the start of the machine has no
+/// home. A domain that is set up, looked at or mounted by hand is to find the same as its unit.
 enum SystemSettings {
     static func use() {
         if geteuid() == 0, environment("XDG_CONFIG_HOME") == nil { setenv("XDG_CONFIG_HOME", "/etc", 1) }

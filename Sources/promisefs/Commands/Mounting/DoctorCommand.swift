@@ -19,6 +19,7 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
+        SystemSettings.use()
         var (findings, file) = await Blocking.run { () throws(Never) in
             let settings = DoctorSettings.examine()
             return (Doctor.examine() + settings.findings, settings.file)

@@ -42,6 +42,7 @@ struct LoginCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        SystemSettings.use()
         let known = environment("PROMISEFS_PASSWORD")
         _ = LoginVariables.take()
         let (this, name) = (self, domain)

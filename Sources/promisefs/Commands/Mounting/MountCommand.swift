@@ -105,6 +105,7 @@ struct MountCommand: AsyncParsableCommand {
 
     /// `place`: instead of the mount point that it has there.
     private func mount(configured name: String, _ file: ConfigurationFile, at place: String?) async throws {
+        SystemSettings.use()
         let given = given
         let found = try await Blocking.run { () throws(CommandFailure) in
             try ConfiguredMount(name, in: file, given: given, at: place)
