@@ -57,12 +57,14 @@ struct FolderEntries: Sendable {
     private static let troublesOfOne = [EACCES, EPERM, ENOTCONN, ESTALE, EIO, EHOSTDOWN]
 
     /// As `entry`, for whoever goes through a folder: what cannot be looked at hides nothing beside
-    /// it, and is left out with a warning. Nobody takes it for removed, as whoever asks for it is
-    /// told why it cannot be looked at. Throws where that is the folder's trouble: it would look
-    /// empty.
-    func listed(_ name: [UInt8], in folder: CInt, parent: String, readsMarks: Bool)
-        throws(SystemError) -> FolderEntry?
-    {
+    /// it, and is left out with a warning. `leftOut` is told why. Nobody takes it for removed:
+    /// whoever asks for it is told the reason, under its old name too, as a search that finds
+    /// nothing else throws it (`FolderSearch`). Throws where that is the folder's trouble: it
+    /// would look empty.
+    func listed(
+        _ name: [UInt8], in folder: CInt, parent: String, readsMarks: Bool,
+        leftOut: (SystemError) -> Void = { _ in }
+    ) throws(SystemError) -> FolderEntry? {
         do throws(SystemError) {
             return try entry(name, in: folder, parent: parent, readsMarks: readsMarks)
         } catch {
@@ -72,6 +74,7 @@ struct FolderEntries: Sendable {
             root.logger.warning(
                 "what cannot be looked at is not listed",
                 metadata: ["name": "\(escapedForDisplay(name))", "reason": "\(error.reason)"])
+            leftOut(error)
             return nil
         }
     }

@@ -271,7 +271,7 @@ final class FolderLocator: Sendable {
 
     /// A program that served something inside the folder has died, or its server is gone: that is
     /// away, and all else is there.
-    private func problem(_ error: SystemError, _ what: String, _ top: OpenFolder) -> ProviderError {
+    func problem(_ error: SystemError, _ what: String, _ top: OpenFolder) -> ProviderError {
         guard [ENOTCONN, ESTALE, EHOSTDOWN].contains(error.errno),
             (try? FileStatus.of([0x2E], in: top.number, label: "folder.item.root")) != nil
         else { return ProviderError(error, what) }

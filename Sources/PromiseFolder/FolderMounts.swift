@@ -63,6 +63,14 @@ final class FolderMounts: Sendable {
         Set(MountInfo.current().filter { $0.point.starts(with: root + [0x2F]) }.map { "\($0.number) \($0.point)" })
     }
 
+    /// Something is mounted there, whether it answers or not: only the kernel's table is asked.
+    static func isMounted(_ name: [UInt8], in folder: CInt) -> Bool {
+        let link = Array("/proc/self/fd/\(folder)".utf8)
+        guard let path = try? readLink(link, label: "folder.mounts.path") else { return false }
+        let point = path == [0x2F] ? path + name : path + [0x2F] + name
+        return MountInfo.current().contains { $0.point == point }
+    }
+
     /// A file system has gone, and its numbers may be another's.
     func forgetNumbers() { state.withLock { $0.texts = [:] } }
 

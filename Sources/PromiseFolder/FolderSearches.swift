@@ -39,11 +39,12 @@ package final class FolderSearches: Sendable {
 
     /// Waits for others who look through the same folder. False when the item is not there.
     /// `mayLast`: the folder's own time tells whatever is changed in it. `look` hands on the
-    /// identifier of all that is there.
+    /// identifier of all that is there, and returns why something was left out that may be the
+    /// item: that is thrown where nothing else is.
     func mayHold(
         _ identifier: ItemIdentifier, _ folder: OpenFolder, _ text: String, mayLast: Bool,
         _ clock: any TimeSource,
-        _ look: ((ItemIdentifier) -> Void) throws(SystemError) -> Void
+        _ look: ((ItemIdentifier) -> Void) throws(SystemError) -> SystemError?
     ) throws(SystemError) -> Bool {
         let (came, number) = (clock.uptime(), identifier.hashValue)
         let known = folders.withLock { folders in
@@ -67,9 +68,14 @@ package final class FolderSearches: Sendable {
                 began: clock.uptime(), changeTime: changeTime,
                 isSettled: changeTime.advanced(by: FolderSearches.tick) < clock.now(),
                 identifiers: [])
-            try look { new.identifiers.insert($0.hashValue) }
-            if new.identifiers.count <= FolderSearches.identifiersMax { last = new }
-            return new.identifiers.contains(number)
+            let trouble = try look { new.identifiers.insert($0.hashValue) }
+            let isThere = new.identifiers.contains(number)
+            if let trouble {
+                if !isThere { throw trouble }
+            } else if new.identifiers.count <= FolderSearches.identifiersMax {
+                last = new
+            }
+            return isThere
         }
     }
 }
@@ -83,28 +89,35 @@ struct FolderSearch {
         -> LocatedItem?
     {
         let marks = locator.root.readsMarks(root)
+        var trouble: SystemError?
         do throws(SystemError) {
             let folder = try locator.walk(path[...], from: root)
             let own = try locator.text(of: folder, at: path[...])
             var result: FolderEntry?
-            func look(_ seen: (ItemIdentifier) -> Void) throws(SystemError) {
+            func look(_ seen: (ItemIdentifier) -> Void) throws(SystemError) -> SystemError? {
+                trouble = nil
                 for (name, _) in try listFolder(
                     try folder.openForReading(), label: "folder.search.list")
                 {
                     guard !ReservedName.contains(name, inRoot: path.isEmpty) else { continue }
                     let entry = try locator.entries.listed(
-                        name, in: folder.number, parent: own, readsMarks: marks)
+                        name, in: folder.number, parent: own, readsMarks: marks
+                    ) {
+                        // What is mounted is no item by another name, and may be dead for weeks.
+                        if !FolderMounts.isMounted(name, in: folder.number) { trouble = $0 }
+                    }
                     guard let entry else { continue }
                     seen(entry.identifier)
                     if entry.identifier == identifier { result = result ?? entry }
                 }
+                return trouble
             }
             let key = marks ? own + " marked" : own
             let mayHold = try locator.searches.mayHold(
                 identifier, folder, key, mayLast: tellsChanges, locator.root.clock, look)
             guard mayHold else { return nil }
             // Another one's look has found it.
-            if result == nil { try look { _ in } }
+            if result == nil, let trouble = try look({ _ in }), result == nil { throw trouble }
             guard let found = result else { return nil }
             let place = found.shownName
             locator.places.withLock {
@@ -114,9 +127,19 @@ struct FolderSearch {
                 folder: folder, folderText: own, parent: ItemIdentifier(own), entry: found,
                 path: path + [place])
         } catch {
+            if trouble != nil { throw leftOut(error, path) }
             if [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, EACCES].contains(error.errno) { return nil }
             throw ProviderError(error, "'\(display(path))' cannot be looked through")
         }
+    }
+
+    /// It may be the item under another name. What is refused here says nothing of the item.
+    private func leftOut(_ error: SystemError, _ path: [FileName]) -> ProviderError {
+        let what = "not all in '\(display(path))' can be looked at"
+        guard [EACCES, EPERM].contains(error.errno) else {
+            return locator.problem(error, what, root)
+        }
+        return ProviderError(.retry, "\(what): \(error.reason)")
     }
 
     /// What is mounted inside, and what other machines have, may be another thing without its

@@ -114,7 +114,8 @@ extension MountSuites {
                     within 20 '[ "$(cat "$M/below/three" 2> /dev/null)" = three ]'
                     within 20 '[ "$(cat "$M/four" 2> /dev/null)" = four ]'
                     echo five > "$M/below/five"; within 20 '[ "$(cat "$C/below/five" 2> /dev/null)" = five ]'
-                    # It is not taken for removed.
+                    # What is removed beside it goes, and it is not taken for removed.
+                    rm "$C/below/two"; within 20 '[ ! -e "$M/below/two" ]'
                     sleep 6; [ -d "$M/below/dies" ]; "$P" status "$M" | grep -Eq 'connection +online'
                     let_go "$C/dead"; within 30 '[ -d "$M/dead" ]'
                     """)

@@ -62,6 +62,35 @@ struct FolderIdentityTests {
         #expect(provider.searches.lookCount == 2)
     }
 
+    /// It counted as removed, and its content here went. In a process of its own, as a fault is
+    /// meant for the whole process.
+    @Test func whatCannotBeLookedAtMayBeWhatIsLookedFor() async {
+        await #expect(processExitsWith: .success) {
+            let folder = try TemporaryFolder("left-out")
+            let provider = FolderProvider(
+                path: folder.path, logger: quietLogger, clock: LaterClock())
+            try await provider.connect()
+            try folder.write("x", to: "before")
+            let root = ItemReference(identifier: try await provider.root().identifier, path: [])
+            let items = try await provider.enumerateItems(in: root, page: nil).items
+            let reference = ItemReference(
+                identifier: try #require(items.first).identifier, path: [name("before")])
+            try rename(folder, "before", "after")
+            // The old name is looked at first, and is not there.
+            for trouble in [EIO, ESTALE, EACCES] {
+                FaultInjection.arm(from: "folder.entry.status:\(trouble):1")
+                let found = await code { _ = try await provider.item(for: reference) }
+                try #require(FaultInjection.met == "folder.entry.status")
+                try #require(found == (trouble == ESTALE ? .away : .retry))
+            }
+            // What was seen without it is not remembered.
+            try #require(try await provider.item(for: reference).name == name("after"))
+            // A listing looks at its folder first, and leaves out what cannot be looked at.
+            FaultInjection.arm(from: "folder.entry.status:\(EIO):1")
+            try #require(try await provider.enumerateItems(in: root, page: nil).items.isEmpty)
+        }
+    }
+
     /// Long after the folder was changed.
     private struct LaterClock: TimeSource {
         func now() -> Timestamp { SystemClock().now().advanced(by: .seconds(60)) }
