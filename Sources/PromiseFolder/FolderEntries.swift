@@ -11,6 +11,7 @@ struct FolderEntries: Sendable {
     let names: FolderNames
     let writable: WritableFolders
     let marks = MarkMemory()
+    private let leftOutNames = LeftOutNames()
 
     /// Looks at one entry; nil when there is none or it is nothing a provider holds (fifo, socket,
     /// device, unreadable link). `.` asks for the folder itself. `parent` is the folder as
@@ -57,7 +58,7 @@ struct FolderEntries: Sendable {
     private static let troublesOfOne = [EACCES, EPERM, ENOTCONN, ESTALE, EIO, EHOSTDOWN]
 
     /// As `entry`, for whoever goes through a folder: what cannot be looked at hides nothing beside
-    /// it, and is left out with a warning. `leftOut` is told why. Nobody takes it for removed:
+    /// it, and is left out with one warning. `leftOut` is told why. Nobody takes it for removed:
     /// whoever asks for it is told the reason, under its old name too, as a search that finds
     /// nothing else throws it (`FolderSearch`). Throws where that is the folder's trouble: it
     /// would look empty.
@@ -66,14 +67,18 @@ struct FolderEntries: Sendable {
         leftOut: (SystemError) -> Void = { _ in }
     ) throws(SystemError) -> FolderEntry? {
         do throws(SystemError) {
-            return try entry(name, in: folder, parent: parent, readsMarks: readsMarks)
+            let found = try entry(name, in: folder, parent: parent, readsMarks: readsMarks)
+            leftOutNames.forget(name, in: parent)
+            return found
         } catch {
             guard FolderEntries.troublesOfOne.contains(error.errno) else { throw error }
             // Nothing in a folder can be looked at that may not be entered.
             _ = try FileStatus.of([0x2E], in: folder, label: "folder.entry.folder")
-            root.logger.warning(
-                "what cannot be looked at is not listed",
-                metadata: ["name": "\(escapedForDisplay(name))", "reason": "\(error.reason)"])
+            if leftOutNames.isNews(error, of: name, in: parent) {
+                root.logger.warning(
+                    "what cannot be looked at is not listed",
+                    metadata: ["name": "\(escapedForDisplay(name))", "reason": "\(error.reason)"])
+            }
             leftOut(error)
             return nil
         }
