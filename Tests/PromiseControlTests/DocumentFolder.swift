@@ -71,5 +71,8 @@ struct DocumentFolder {
     /// What presenters hear when a program that asks nobody has written.
     func tellOfChange() { service.tellPresenter(.didChange) }
 
+    /// As `now` still, wherever it was.
+    func tellOfMove() { service.tellPresenter(.didMove) }
+
     func text() throws -> String { try String(contentsOfFile: file, encoding: .utf8) }
 }

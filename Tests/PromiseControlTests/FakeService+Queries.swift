@@ -112,7 +112,7 @@ extension FakeService {
         _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Bool
     ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
         let node = try await node(at: path)
-        state.withLock { $0.presenterEvents = events }
+        state.withLock { $0.presenterEvents.append(events) }
         _ = events(.ask(.saveChanges, number: 9, node: node))
         _ = events(.tell(.didChange))
         return (PresenterID(rawValue: 5), node)

@@ -20,8 +20,8 @@ final class FakeService: ControlService {
         var asked: QueryRequest?
         /// Live queries have something to tell at any time.
         var tellsWithoutEnd = false
-        /// Of the newest presenter.
-        var presenterEvents: (@Sendable (Coordinator.PresenterEvent) -> Bool)?
+        /// Of every presenter.
+        var presenterEvents: [@Sendable (Coordinator.PresenterEvent) -> Bool] = []
     }
 
     let state = Mutex(State())
@@ -44,7 +44,7 @@ final class FakeService: ControlService {
     func add(_ path: [[UInt8]], node: UInt64) { state.withLock { $0.nodes[path] = node } }
     func tellPresenter(_ news: Notice) {
         let events = state.withLock { $0.presenterEvents }
-        _ = events?(.tell(news))
+        for tell in events { _ = tell(.tell(news)) }
     }
     func tellWithoutEnd() { state.withLock { $0.tellsWithoutEnd = true } }
     func fail(_ failure: Failure?) { state.withLock { $0.failure = failure } }

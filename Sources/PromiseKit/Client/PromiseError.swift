@@ -24,6 +24,9 @@ public struct PromiseError: Error, Sendable, Equatable, CustomStringConvertible 
     /// 7 work is pending.
     public let exitStatus: Int32
 
+    /// What was to be written is not where it was: it was moved or removed.
+    private(set) var isMissing = false
+
     public init(_ kind: Kind, _ message: String, exitStatus: Int32) {
         self.kind = kind
         self.message = message
@@ -32,6 +35,13 @@ public struct PromiseError: Error, Sendable, Equatable, CustomStringConvertible 
 
     public init(_ problem: ProblemDocument) {
         self.init(.refused(problem), problem.detail, exitStatus: problem.exitStatus)
+    }
+
+    /// Of status 6. Whether it is elsewhere or no more will be told.
+    static func missing(_ message: String) -> PromiseError {
+        var error = PromiseError(.local, message, exitStatus: 6)
+        error.isMissing = true
+        return error
     }
 
     public var description: String { message }

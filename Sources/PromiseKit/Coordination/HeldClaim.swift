@@ -9,10 +9,10 @@ final class HeldClaim: Sendable {
     func end() { isHeld.store(false, ordering: .relaxed) }
 
     /// Throws of status 6 when the document is not as it was `known`, nil: however it is; of 4 when
-    /// the claim has ended. One that is not there any more was moved or removed: no save makes
-    /// another one in its place.
+    /// the claim has ended, or when it cannot be looked at now. One that is not there any more was
+    /// moved or removed: no save makes another one in its place.
     func look(at document: DocumentPlace, _ known: DocumentStamp?) throws(PromiseError) {
-        let now = known == nil ? nil : document.stamp()
+        let now = known == nil ? nil : try document.stamp()
         let shown = escapedForDisplay(document.path)
         if let known, let now, now != known {
             throw PromiseError(
@@ -24,8 +24,7 @@ final class HeldClaim: Sendable {
                 exitStatus: 4)
         }
         if known != nil, now == nil {
-            throw PromiseError(
-                .local, "\(shown) was moved or removed by somebody else", exitStatus: 6)
+            throw PromiseError.missing("\(shown) was moved or removed by somebody else")
         }
     }
 }

@@ -40,6 +40,13 @@ extension Document {
     private func isMoved(to place: [UInt8]) {
         guard let absolute = location.absolutePath(of: place) else { return abandon() }
         (location.path, location.absolutePath) = (place, absolute)
+        // Where it was before it could not be saved.
+        guard (lastError as? PromiseError)?.isMissing == true else { return }
+        lastError = nil
+        state.remove(.savingError)
+        autosave?.cancel()
+        (autosave, failedCount) = (nil, 0)
+        if hasUnsavedChanges { saveLater() }
     }
 
     /// Asks where the document is, and gives what is there; one that is no more is closed.

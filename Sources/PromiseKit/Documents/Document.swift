@@ -79,9 +79,9 @@ public actor Document<Contents: DocumentContents> {
     private var editCount = 0
     /// What it was for the contents that the file has.
     private var savedEditCount = 0
-    private var autosave: Task<Void, Never>?
+    var autosave: Task<Void, Never>?
     /// Of saves by itself, since the last one that was done.
-    private var failedCount = 0
+    var failedCount = 0
     /// What others have written could not be read yet, so often.
     private var (rereading, unreadCount): (Task<Void, Never>?, Int) = (nil, 0)
     var presenting: Task<Void, Never>?
@@ -196,12 +196,13 @@ public actor Document<Contents: DocumentContents> {
         if hasUnsavedChanges, !state.contains(.closed), !isOvertaken { saveLater() }
     }
 
-    /// Somebody else has changed the file since it was read.
+    /// Somebody else has changed the file. One that is missing comes back, or is told to be gone.
     private var isOvertaken: Bool {
-        state.contains(.savingError) && (lastError as? PromiseError)?.exitStatus == 6
+        guard let error = lastError as? PromiseError else { return false }
+        return state.contains(.savingError) && error.exitStatus == 6 && !error.isMissing
     }
 
-    private func saveLater() {
+    func saveLater() {
         guard autosave == nil else { return }
         let delay = min(autosaveDelay * (1 << min(failedCount, 10)), max(autosaveDelay, .seconds(60)))
         autosave = Task { [weak self] in
@@ -318,8 +319,8 @@ public actor Document<Contents: DocumentContents> {
         granted access: GrantedClaimDocument, _ item: Int64?, _ location: Location
     ) throws(PromiseError) -> DocumentPlace {
         if let item, let found = access.items.first?.id, found != item {
-            throw PromiseError(
-                .local, "\(escapedForDisplay(location.absolutePath)) is another document now", exitStatus: 6)
+            let shown = escapedForDisplay(location.absolutePath)
+            throw PromiseError.missing("\(shown) is another document now")
         }
         let path = access.items.first.flatMap { PercentCoding.decode($0.pathBytes[...]) }
         let absolute = path.flatMap { location.absolutePath(of: Array($0.drop { $0 == 0x2F })) }
@@ -363,10 +364,10 @@ public actor Document<Contents: DocumentContents> {
         await follow()
     }
 
-    /// Nil where nothing is.
+    /// Nil where nothing is, or where it cannot be looked at.
     func stampNow() async -> DocumentStamp? {
         let file = DocumentPlace(path: location.absolutePath, isPackage: Contents.isPackage)
-        let now = try? await DocumentFile.onThread { () throws(PromiseError) in file.stamp() }
+        let now = try? await DocumentFile.onThread { () throws(PromiseError) in try file.stamp() }
         return now ?? nil
     }
 

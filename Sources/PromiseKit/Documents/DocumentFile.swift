@@ -40,11 +40,16 @@ struct DocumentFile: Sendable {
     }
 
     /// As it is now, also where the kernel has not heard yet of what it is told of. Nil when there is none.
-    func stamp() -> FileStamp? {
+    func stamp() throws(PromiseError) -> FileStamp? {
         var status = stat()
         _ = (realPath(path) ?? path).withCString { attributes_refresh($0) }
-        return path.withCString { stat($0, &status) } == 0 ? FileStamp(status) : nil
+        if path.withCString({ stat($0, &status) }) == 0 { return FileStamp(status) }
+        guard DocumentFile.isGone(errno) else { throw problem("cannot be looked at") }
+        return nil
     }
+
+    /// Nothing is there. All else may pass: a line that is down, a disk, a daemon.
+    static func isGone(_ code: CInt) -> Bool { [ENOENT, ENOTDIR, ESTALE].contains(code) }
 
     /// `progress` is told of bytes as they come, and of how many there are.
     func read(_ progress: (Int, Int) -> Void) throws(PromiseError) -> (bytes: [UInt8], stamp: FileStamp) {

@@ -18,7 +18,9 @@ struct PackageFolder: Sendable {
     }
 
     /// Nil when there is none.
-    func stamp() -> DocumentStamp? { (try? content()).map { DocumentStamp(files: $0.files) } }
+    func stamp() throws(PromiseError) -> DocumentStamp? {
+        try contentIfThere().map { DocumentStamp(files: $0.files) }
+    }
 
     func read(
         _ progress: @Sendable (Int, Int) -> Void
@@ -47,7 +49,7 @@ struct PackageFolder: Sendable {
             do throws(PromiseError) {
                 read = try file.read { count, _ in progress(before + count, total) }
             } catch {
-                if file.stamp() == nil { return nil }
+                if try file.stamp() == nil { return nil }
                 throw error
             }
             guard read.stamp == stamp else { return nil }
@@ -104,7 +106,7 @@ struct PackageFolder: Sendable {
         }
         try lastLook()
         try exchange(draft, isNew: isNew, old)
-        guard let stamp = stamp() else { throw problem("cannot be looked at") }
+        guard let stamp = try stamp() else { throw problem("cannot be looked at") }
         // What has come into the package since was not saved: it is met at the next look.
         return DocumentStamp(files: stamp.files.filter { package.files[$0.key] != nil })
     }
@@ -163,11 +165,22 @@ struct PackageFolder: Sendable {
     // MARK: Folders
 
     private func content() throws(PromiseError) -> Content {
+        guard let content = try contentIfThere() else { throw problem("cannot be listed") }
+        return content
+    }
+
+    /// Nil when there is none; `errno` says why. What cannot be looked at is no change of it.
+    private func contentIfThere() throws(PromiseError) -> Content? {
         var content = Content()
         var waiting: [[UInt8]] = [[]]
         while let folder = waiting.popLast() {
             let place = folder.isEmpty ? path : path + [0x2F] + folder
-            guard let names = PackageFolder.names(in: place) else { throw problem("cannot be listed") }
+            guard let names = PackageFolder.names(in: place) else {
+                guard DocumentFile.isGone(errno) else { throw problem("cannot be listed") }
+                if folder.isEmpty { return nil }
+                // Since its name was read.
+                continue
+            }
             for name in names {
                 let relative = folder.isEmpty ? name : folder + [0x2F] + name
                 var status = stat()
@@ -176,7 +189,10 @@ struct PackageFolder: Sendable {
                     _ = attributes_refresh($0)
                     return lstat($0, &status) == 0
                 }
-                guard isThere else { continue }
+                guard isThere else {
+                    guard DocumentFile.isGone(errno) else { throw problem("cannot be looked at") }
+                    continue
+                }
                 switch status.st_mode & S_IFMT {
                 case S_IFDIR:
                     content.folders.append(relative)
@@ -197,15 +213,23 @@ struct PackageFolder: Sendable {
         return content
     }
 
+    /// Nil when they cannot be read; `errno` says why.
     private static func names(in folder: [UInt8]) -> [[UInt8]]? {
         guard let stream = folder.withCString({ opendir($0) }) else { return nil }
-        defer { closedir(stream) }
         var names: [[UInt8]] = []
-        while let entry = readdir(stream) {
+        var code: CInt = 0
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                code = errno
+                break
+            }
             let name = withUnsafeBytes(of: entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
             if name != [0x2E] && name != [0x2E, 0x2E] { names.append(name) }
         }
-        return names
+        closedir(stream)
+        errno = code
+        return code == 0 ? names : nil
     }
 
     private static func target(of link: [UInt8]) -> [UInt8] {
@@ -281,9 +305,14 @@ struct DocumentPlace: Sendable {
     let path: [UInt8]
     let isPackage: Bool
 
-    func stamp() -> DocumentStamp? {
-        if isPackage { return PackageFolder(path: path).stamp() }
-        return DocumentFile(path: path).stamp().map { DocumentStamp(files: [[]: $0]) }
+    /// Nil when there is none. Throws of status 4 when it cannot be looked at now.
+    func stamp() throws(PromiseError) -> DocumentStamp? {
+        do throws(PromiseError) {
+            if isPackage { return try PackageFolder(path: path).stamp() }
+            return try DocumentFile(path: path).stamp().map { DocumentStamp(files: [[]: $0]) }
+        } catch {
+            throw PromiseError(error.kind, error.message, exitStatus: 4)
+        }
     }
 
     func read(_ progress: @Sendable (Int, Int) -> Void) throws(PromiseError) -> (data: DocumentData, stamp: DocumentStamp) {
