@@ -78,4 +78,26 @@ import Testing
             #expect(Self.mode(folder.file) == 0o700 && Self.mode(folder.file + "/inner") == 0o750)
         }
     }
+
+    /// A whole copy of it was left beside it by each save of an ordinary user.
+    @Test(.timeLimit(.minutes(1))) func aFolderThatNobodyMayWriteInLeavesNoCopy() async throws {
+        try await DocumentFolder.with("old") { folder in
+            try FileManager.default.removeItem(atPath: folder.file)
+            let inner = folder.file + "/inner"
+            try FileManager.default.createDirectory(
+                atPath: inner, withIntermediateDirectories: true)
+            try Data("old".utf8).write(to: URL(fileURLWithPath: inner + "/one"))
+            try #require(chmod(inner, 0o555) == 0)
+            defer { chmod(inner, 0o700) }
+            let album = try folder.document(Album())
+            try await album.open()
+            for byte in [1, 2] as [UInt8] {
+                try await album.edit { $0.files["inner/one"] = [byte] }
+                try await album.save()
+            }
+            #expect(Self.mode(inner) == 0o555)
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            #expect(names.filter { $0.hasPrefix(".") } == [])
+        }
+    }
 }

@@ -239,6 +239,13 @@ struct PackageFolder: Sendable {
     }
 
     private static func remove(_ folder: [UInt8]) {
+        var status = stat()
+        // Nothing goes from a folder that its owner may not write in. No link is followed.
+        if folder.withCString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR,
+            status.st_mode & 0o700 != 0o700
+        {
+            _ = folder.withCString { fchmodat(AT_FDCWD, $0, 0o700, AT_SYMLINK_NOFOLLOW) }
+        }
         for name in names(in: folder) ?? [] {
             let path = folder + [0x2F] + name
             if path.withCString({ unlink($0) }) != 0 { remove(path) }
