@@ -23,28 +23,34 @@ import Testing
         return lstat(path, &status) == 0 ? status.st_mode & 0o777 : nil
     }
 
-    /// The modes that whatever comes into a folder beside `now` has while `body` runs.
+    /// The modes that whatever comes into a folder beside `now` has while `body` runs, which begins
+    /// after a first look. By a thread of its own: a task might get none before all is written.
     private func modes(
         in folder: String, while body: () async throws -> Void
     ) async throws -> Set<mode_t> {
         let end = Flag()
-        return try await withThrowingTaskGroup(of: Set<mode_t>.self) { group in
-            group.addTask {
-                var found: Set<mode_t> = []
-                while !end.isSet {
-                    let names = try FileManager.default.contentsOfDirectory(atPath: folder)
-                    for name in names where name.hasPrefix(".") {
-                        if let mode = Self.mode(folder + "/" + name) { found.insert(mode) }
-                    }
-                    await Task.yield()
+        let (looks, continuation) = AsyncStream.makeStream(of: Set<mode_t>.self)
+        Thread.detachNewThread {
+            var found: Set<mode_t> = []
+            var isFirst = true
+            while !end.isSet {
+                let names = try? FileManager.default.contentsOfDirectory(atPath: folder)
+                for name in names ?? [] where name.hasPrefix(".") {
+                    if let mode = Self.mode(folder + "/" + name) { found.insert(mode) }
                 }
-                return found
+                if isFirst { continuation.yield(found) }
+                isFirst = false
+                usleep(200)
             }
-            defer { end.set() }
-            try await body()
-            end.set()
-            return try await group.next() ?? []
+            continuation.yield(found)
+            continuation.finish()
         }
+        defer { end.set() }
+        var iterator = looks.makeAsyncIterator()
+        _ = await iterator.next()
+        try await body()
+        end.set()
+        return await iterator.next() ?? []
     }
 
     /// What was to take its place could be read by everybody until all of it was written.
