@@ -128,8 +128,7 @@ extension Turn {
             .filter { $0.mayBeMoved(item, comparesTimes: comparesTimes) }
         let exact = moved.filter { $0.base == item.version }
         let candidates = exact.isEmpty ? moved : exact
-        let own = candidates.last { $0.item != nil && $0.item == asked }
-        return (own ?? candidates.last)?.item
+        return (candidates.last { asked != nil && $0.item == asked } ?? candidates.last)?.item
     }
 
     private func isTaken(
