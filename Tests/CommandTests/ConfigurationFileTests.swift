@@ -196,7 +196,9 @@ import Testing
         #expect(!new("s3://a/", "s3://a/?endpoint=https://localhost"))
         #expect(new("extension:/run/store", "extension:/run/store"))
         let folder = KeptLogins(old: "folder:/srv/old", new: "folder:/srv/new")
-        #expect(!folder.isOfOld && !folder.isOfNew)
+        #expect(!folder.isOfOld && !folder.isOfNew && !folder.needsLogin)
+        #expect(KeptLogins(old: old, new: "webdav+https://bob@example.com/").needsLogin)
+        #expect(!KeptLogins(old: old, new: "folder:/srv").needsLogin)
         // It is the domain's own storage, whatever that is.
         let unknown = KeptLogins(old: nil, new: old)
         #expect(unknown.isOfOld && !unknown.isOfNew)

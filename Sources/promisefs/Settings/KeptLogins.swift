@@ -3,13 +3,17 @@
 struct KeptLogins: Equatable {
     var isOfOld: Bool
     var isOfNew: Bool
+    /// The new one has a login of its own, and the next mount would give it the kept one.
+    var needsLogin: Bool
 
     /// Names of providers, in the one form that they have; `old` is nil where nobody knows it. The
     /// password is the old storage's, and no other server is to see it.
     init(old: String?, new: String?) {
         let account = old.flatMap(KeptLogins.account)
         isOfOld = old == nil || account != nil
-        isOfNew = account != nil && account == new.flatMap(KeptLogins.account)
+        let next = new.flatMap(KeptLogins.account)
+        isOfNew = account != nil && account == next
+        needsLogin = isOfOld && next != nil && !isOfNew
     }
 
     /// Who is logged in where, for two to be compared: with the way there, as a password that goes

@@ -144,6 +144,11 @@ struct MigrateCommand: AsyncParsableCommand {
             let isOutdated = file.map { MigrateCommand.isOutdated($0, of: wanted, at: report.to) }
             return isOutdated == true ? file : nil
         }
+        if report.isMoved, places.needsLogin, !output.json {
+            Output.line(
+                "a password that is kept for '\(domain)' is that of the old storage; "
+                    + "keep the new one's before you mount it: promisefs login \(domain)")
+        }
         try show(report, outdated?.path)
     }
 
