@@ -59,7 +59,8 @@ extension MountSuites {
                     END
                     python3 "$T/streams.py" "$XDG_RUNTIME_DIR/promisefs/\(domain.domainName).sock" > "$T/said" & p=$!
                     within 10 '[ -s "$T/said" ]'
-                    echo waits > "$M/waits"; within 15 '"$P" status "$M" > /dev/null'
+                    # Brief ones have ten seconds.
+                    echo waits > "$M/waits"; within 30 '"$P" status "$M" > /dev/null'
                     s=0; "$P" unmount "$M" > "$T/out" 2>&1 || s=$?; [ $s = 7 ]; kill $p
                     """, seconds: 60)
             }
