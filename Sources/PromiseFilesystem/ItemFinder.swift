@@ -68,10 +68,12 @@ package struct ItemFinder {
     private func named(
         _ identifier: ItemIdentifier, _ transaction: borrowing Transaction
     ) throws(Failure) -> Entry? {
-        guard let entry = try transaction.entry(for: identifier),
-            try transaction.setting(ProviderChange.formerPrefix + identifier.rawValue) != nil,
+        guard let entry = try transaction.entry(for: identifier) else {
+            return try ItemFinder.entry(for: identifier, transaction)
+        }
+        guard try transaction.setting(ProviderChange.formerPrefix + identifier.rawValue) != nil,
             let bound = try boundName(transaction)
-        else { return try ItemFinder.entry(for: identifier, transaction) }
+        else { return entry }
         if entry.id == bound { return entry }
         guard let noted = try transaction.entry(bound),
             try ItemFinder.isSuccessor(noted, of: identifier, transaction)
