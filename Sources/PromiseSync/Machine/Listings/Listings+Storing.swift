@@ -49,7 +49,7 @@ extension Listings {
         var folderCount = 0
         for listed in items {
             if try isArrival(listed, in: listing.identifier, &turn, transaction) { continue }
-            if isBlank, !AsideName.isOne(listed.name) {
+            if isBlank, !AsideName.isOne(listed.name), !isNewer(listed, than: listing, turn) {
                 // In a folder that nobody has looked into an item is new, but for rare moves.
                 var item = listed
                 if byPlace { item.parent = listing.identifier }
