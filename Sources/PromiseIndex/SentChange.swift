@@ -29,10 +29,13 @@ package struct SentChange: Hashable, Sendable {
     package var target: [UInt8]?
     /// Of the content that was sent, where it is known.
     package var digest: String?
+    /// With mode, owner and group. If not, those that the item has then are others'.
+    package var tellsRights: Bool
 
     package init(
         entry: EntryID, item: ItemIdentifier?, isMove: Bool, parent: ItemIdentifier, name: FileName, kind: NodeKind,
-        edits: UInt64, size: UInt64, modificationTime: Timestamp, base: ContentVersion?, target: [UInt8]?
+        edits: UInt64, size: UInt64, modificationTime: Timestamp, base: ContentVersion?, target: [UInt8]?,
+        tellsRights: Bool = true
     ) {
         self.entry = entry
         self.item = item
@@ -45,6 +48,7 @@ package struct SentChange: Hashable, Sendable {
         self.modificationTime = modificationTime
         self.base = base
         self.target = target
+        self.tellsRights = tellsRights
     }
 }
 
@@ -55,7 +59,7 @@ extension SentChange {
             entry: row.entry(1), item: row.identifier(2), isMove: row.flag(3), parent: ItemIdentifier(row.text(4)),
             name: row.name(5), kind: NodeKind(rawValue: Int(row.integer(6))) ?? .file, edits: row.unsigned(7),
             size: row.unsigned(8), modificationTime: row.time(9), base: row.optionalText(10).map { ContentVersion($0) },
-            target: row.optionalBytes(11))
+            target: row.optionalBytes(11), tellsRights: row.flag(13))
         digest = row.optionalText(12)
     }
 
@@ -72,5 +76,6 @@ extension SentChange {
         binder.optional(base?.rawValue)
         binder.optional(target)
         binder.optional(digest)
+        binder.flag(tellsRights)
     }
 }

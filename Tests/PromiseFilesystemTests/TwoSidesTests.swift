@@ -73,6 +73,27 @@ import Testing
         }
     }
 
+    /// The same where the answer is lost, and a listing tells that the move was carried out.
+    @Test func rightsThatOthersGaveToWhatIsMovedHereStayWhenItsAnswerIsLost() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await make([["dir"]], in: domain)
+            let item = try #require(await domain.provider.item(at: [FileName("dir")!])).item
+            let gate = Gate()
+            await domain.provider.holdAnswers(at: gate)
+            await domain.provider.loseAcknowledgements(1)
+            try await domain.rename(["dir"], to: ["dmoved"])
+            while await domain.provider.tree() != ["dmoved/"] { try await Task.sleep(for: .milliseconds(1)) }
+            await domain.provider.change(item.identifier, mode: 0o700)
+            await domain.provider.holdAnswers(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            let stored = try #require(await domain.provider.item(at: [FileName("dmoved")!])).item
+            #expect(stored.metadata.mode == 0o700)
+            #expect(try await domain.node(at: ["dmoved"]).permissions == 0o700)
+        }
+    }
+
     @Test func aFileThatTookTheNameOfTheFolderItWasInIsMoved() async throws {
         try await apart(
             [["d"], ["d", "a"]],

@@ -96,6 +96,9 @@ enum Schema {
             try database.execute(literal: SQL(sql: notedNames))
             try migrateNoted(database)
         }
+        migrator.registerMigration("11 told rights") { database in
+            try database.execute(literal: SQL(sql: toldRights))
+        }
         return migrator
     }
 
@@ -302,6 +305,11 @@ enum Schema {
             PRIMARY KEY (entry, parent, name)
         ) WITHOUT ROWID;
         CREATE INDEX noted_left_place ON noted_left (parent, name);
+        """
+
+    /// Whether the provider was told of the item's rights. What an earlier version sent counts as told.
+    private static let toldRights = """
+        ALTER TABLE sent ADD COLUMN tells_rights INTEGER NOT NULL DEFAULT 1;
         """
 
     /// What the provider was told and has not answered; nodes that the provider's changes took from their names while a program

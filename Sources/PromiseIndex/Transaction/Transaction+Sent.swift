@@ -11,7 +11,7 @@ extension Transaction {
         try store.change(
             """
             INSERT INTO sent VALUES (
-                (SELECT coalesce(max(id), 0) + 1 FROM sent), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                (SELECT coalesce(max(id), 0) + 1 FROM sent), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
             """
         ) { sent.bindAll(to: &$0) }
         let id = try connection.first("SELECT max(id) FROM sent") { $0.integer(0) } ?? 0

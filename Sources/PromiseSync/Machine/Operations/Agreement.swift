@@ -1,4 +1,5 @@
 import PromiseCore
+import PromiseIndex
 import PromiseProvider
 
 // What both sides agree on when an operation was answered.
@@ -28,10 +29,7 @@ extension Operation {
             agreed.metadata = sent
         } else if tellsNoMetadata, let known {
             // What others did to its rights is seen by this answer only.
-            let rights = known.metadata
-            (agreed.metadata.mode, agreed.metadata.owner, agreed.metadata.group) = (
-                rights.mode, rights.owner, rights.group
-            )
+            agreed.takeRights(of: known)
         }
         if case .modify(_, let changes, _, _) = work, changes.place == nil, let known {
             (agreed.parent, agreed.name) = (known.parent, known.name)
@@ -59,7 +57,29 @@ extension Operation {
     }
 }
 
+enum Agreement {
+    /// The provider has what was sent, whose answer did not come. What was not told of rights has not changed
+    /// them: those that others gave are news.
+    static func reach(
+        _ item: Item, _ sent: SentChange, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        var agreed = item
+        if !sent.tellsRights, let known = try transaction.synced(item.identifier)?.item {
+            agreed.takeRights(of: known)
+        }
+        try transaction.setSynced(SyncedItem(item: agreed, edits: sent.edits))
+        let isNews = agreed.hasOtherRights(than: item)
+        try transaction.setRemote(item.identifier, isNews ? .present(item) : nil)
+        if isNews { turn.noteDivergence() }
+    }
+}
+
 extension Item {
+    mutating func takeRights(of other: Item) {
+        let rights = other.metadata
+        (metadata.mode, metadata.owner, metadata.group) = (rights.mode, rights.owner, rights.group)
+    }
+
     func hasOtherRights(than other: Item) -> Bool {
         let (ours, theirs) = (metadata, other.metadata)
         if ours.owner != theirs.owner || ours.group != theirs.group { return true }

@@ -38,6 +38,7 @@ enum OwnMoves {
         _ transaction: borrowing Transaction
     ) throws(Failure) {
         var agreed = item
+        if let known = try transaction.synced(item.identifier)?.item { agreed.takeRights(of: known) }
         agreed.version = version
         try transaction.setSynced(SyncedItem(item: agreed, edits: edits))
         try transaction.setRemote(item.identifier, .present(item))

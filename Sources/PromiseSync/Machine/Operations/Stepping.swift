@@ -41,7 +41,7 @@ enum Stepping {
                 .reply(waiter, .failure(Failure(.busy, "other work is still under way"))))
         }
         for pending in try transaction.allPending(limit: lookedAtMax) {
-            guard let operation = try Telling.begin(pending, &turn, transaction) else { continue }
+            guard let operation = try begun(pending, &turn, transaction) else { continue }
             let stepped = SteppedOperation(
                 kind: operation.kind, node: operation.node,
                 path: try path(of: operation, transaction), byteCount: operation.byteCount)
@@ -49,6 +49,18 @@ enum Stepping {
             return turn.remember { $0.operations.stepping.running = running }
         }
         turn.act(.stepped(waiter, nil))
+    }
+
+    /// Nil also for what cannot be sent, which counts as failing and holds up nothing.
+    private static func begun(
+        _ pending: Pending, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Operation? {
+        do throws(Failure) {
+            return try Telling.begin(pending, &turn, transaction)
+        } catch {
+            try Telling.failed(pending, error, &turn, transaction)
+            return nil
+        }
     }
 
     private static func path(

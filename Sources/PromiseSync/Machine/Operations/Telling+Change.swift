@@ -96,7 +96,8 @@ extension Telling {
                     size: source?.size ?? synced.size,
                     modificationTime: source != nil && node.durability == .doubtful
                         ? .unrecognizable : (changes.metadata ?? synced.metadata).modificationTime,
-                    base: isEdited ? nil : synced.version, target: changes.target ?? synced.target),
+                    base: isEdited ? nil : synced.version, target: changes.target ?? synced.target,
+                    tellsRights: changes.metadata != nil),
                 transaction)
         }
         return Operation(

@@ -233,13 +233,13 @@ extension Turn {
                 return noteDivergence()
             }
             let before = try transaction.synced(item.identifier)
-            try agreeOnSent(item, sent, transaction)
+            try Agreement.reach(item, sent, &self, transaction)
             try OwnMoves.readBack(item, sent, shown, agreedBefore: before, &self, transaction)
             return try remind(.entry(shown.id), transaction)
         }
         guard var entry = try transaction.entry(sent.entry) else {
             // Its name was removed here before the acknowledgement came.
-            try agreeOnSent(item, sent, transaction)
+            try Agreement.reach(item, sent, &self, transaction)
             return try remind(.deletion(item.identifier), transaction)
         }
         if entry.isExcluded || entry.identifier != nil && item.kind == .folder {
@@ -250,10 +250,10 @@ extension Turn {
         if entry.identifier != nil {
             // Its content has another item meanwhile: it was made anew under another name, or another
             // name of it was removed, whose item it got. This one is ours, and of no use to anybody.
-            try agreeOnSent(item, sent, transaction)
+            try Agreement.reach(item, sent, &self, transaction)
             return try remind(.deletion(item.identifier), transaction)
         }
-        try agreeOnSent(item, sent, transaction)
+        try Agreement.reach(item, sent, &self, transaction)
         entry.identifier = item.identifier
         try transaction.update(entry)
         if item.kind == .folder { noteMade(item.identifier) }
@@ -262,13 +262,6 @@ extension Turn {
             try transaction.update(node)
         }
         try remind(.entry(entry.id), transaction)
-    }
-
-    private func agreeOnSent(
-        _ item: Item, _ sent: SentChange, _ transaction: borrowing Transaction
-    ) throws(Failure) {
-        try transaction.setSynced(SyncedItem(item: item, edits: sent.edits))
-        try transaction.setRemote(item.identifier, nil)
     }
 
     /// Another node is shown for the item now, and counts its edits for itself. When it was edited the one
