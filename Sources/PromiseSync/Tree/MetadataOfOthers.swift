@@ -29,7 +29,7 @@ enum MetadataOfOthers {
     /// Each name of a node is an item of its own at the provider, which knows nothing of links: what the node took from
     /// one of them is an edit of the others.
     private static func remindOfOtherNames(
-        than entry: Entry, _ turn: Turn, _ transaction: borrowing Transaction
+        than entry: Entry, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         for other in try transaction.entries(of: entry.node)
         where other.id != entry.id && !other.isExcluded {

@@ -59,7 +59,7 @@ extension Tree {
 
     /// Whether somebody may have seen the content, or has another name for it. What the index does not know
     /// to be here is only on its way, and nobody has read of it or written to it.
-    private static func isSeen(_ node: Node, isOnlyPromised: Bool, _ turn: Turn) -> Bool {
+    private static func isSeen(_ node: Node, isOnlyPromised: Bool, _ turn: borrowing Turn) -> Bool {
         if node.linkCount > 1 && !isOnlyPromised || node.isOpenForWriting { return true }
         return node.content != .absent && turn.world.observer.isOpen(node.id)
     }

@@ -58,11 +58,11 @@ enum Connecting {
     }
 
     /// Whether an answer of use has come since then.
-    static func isOfUse(since time: Duration, _ turn: Turn) -> Bool {
+    static func isOfUse(since time: Duration, _ turn: borrowing Turn) -> Bool {
         turn.world.lastGood().map { $0 >= time } ?? false
     }
 
-    private static func isDoubted(_ turn: Turn) -> Bool {
+    private static func isDoubted(_ turn: borrowing Turn) -> Bool {
         guard turn.memory.connection.isOnline, let doubt = turn.memory.connection.doubt else { return false }
         return !isOfUse(since: doubt.since, turn)
     }
@@ -128,7 +128,7 @@ enum Connecting {
 
     /// Whatever went wrong before, the provider is looked at within the poll interval after that is
     /// over.
-    static func delay(after attempts: Int, _ turn: Turn) -> Duration {
+    static func delay(after attempts: Int, _ turn: borrowing Turn) -> Duration {
         let configuration = turn.facts.configuration
         let longest = max(configuration.pollInterval, configuration.backoff.first)
         return min(configuration.backoff.delay(after: attempts), .seconds(30), longest)
@@ -182,7 +182,7 @@ enum Connecting {
     }
 
     /// What is large may keep the line busy, or a provider that does one thing at a time.
-    private static func patience(of call: ConnectionMemory.RootCall, _ turn: Turn) -> Duration {
+    private static func patience(of call: ConnectionMemory.RootCall, _ turn: borrowing Turn) -> Duration {
         guard call == .watch || call == .doubt else { return answerPatience }
         let patience = turn.facts.configuration.watchPatience
         return turn.memory.operations.hasLarge ? max(answerPatience, patience) : patience

@@ -196,7 +196,7 @@ enum Feeding {
 
     /// Those that the nodes are, or are in.
     private static func folders(
-        of nodes: Set<NodeID>, _ turn: Turn, _ transaction: borrowing Transaction
+        of nodes: Set<NodeID>, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> [ItemIdentifier] {
         var folders: Set<NodeID> = []
         for node in nodes {

@@ -40,7 +40,7 @@ enum Asking {
     /// The missing ones that can be asked for now: of one in a folder that is asked for the path is
     /// not certain.
     private static func missing(
-        _ count: Int, _ turn: Turn, _ transaction: borrowing Transaction
+        _ count: Int, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> [ItemIdentifier] {
         let questions = turn.memory.questions
         var result: [ItemIdentifier] = []
@@ -63,7 +63,7 @@ enum Asking {
 
     /// The folder, or one above it.
     private static func isAskedFor(
-        _ folder: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
+        _ folder: ItemIdentifier, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         let questions = turn.memory.questions
         var current = folder

@@ -51,7 +51,7 @@ enum FirstNames {
 
     /// What is there now may be what was sent: its content will tell.
     private static func isInQuestion(
-        _ sent: SentChange, _ turn: Turn, _ transaction: borrowing Transaction
+        _ sent: SentChange, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard let item = try transaction.knownItem(in: sent.parent, named: sent.name),
             try transaction.synced(item.identifier) == nil

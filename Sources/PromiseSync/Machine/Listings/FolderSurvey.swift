@@ -29,7 +29,7 @@ package struct FolderSurvey: Sendable {
 
     /// Nil when there is too much in it, or nothing that could be recognised.
     init?(
-        of folder: ItemIdentifier, at places: [ItemReference], isRemoved: Bool, _ turn: Turn,
+        of folder: ItemIdentifier, at places: [ItemReference], isRemoved: Bool, _ turn: borrowing Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) {
         (self.folder, self.places, known) = (folder, places, [:])

@@ -77,7 +77,7 @@ extension Listings {
     /// Nil when it was removed here while it was listed, or goes on here as another folder: nothing is put
     /// into it any more.
     private static func shownFolder(
-        _ listing: Listing, _ turn: Turn, _ transaction: borrowing Transaction
+        _ listing: Listing, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Node? {
         let folder = listing.folder
         guard let node = try transaction.node(folder), folder == .root || node.linkCount > 0,
@@ -156,7 +156,7 @@ extension Listings {
 
     /// Nil when nothing, or nothing more, can be missing.
     private static func partToCompare(
-        _ listing: Listing, after span: NameSpan?, _ turn: Turn,
+        _ listing: Listing, after span: NameSpan?, _ turn: borrowing Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> NameSpan? {
         guard !listing.isFirst, try shownFolder(listing, turn, transaction) != nil else {
@@ -196,7 +196,7 @@ extension Listings {
     /// Whether it showed all that was agreed on, each once. Between two pages nothing else may have
     /// been agreed on.
     private static func isWhole(
-        _ listing: Listing, _ turn: Turn, _ transaction: borrowing Transaction
+        _ listing: Listing, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard listing.seen.count == listing.unchangedCount else { return false }
         if listing.pageCount > 1 {
@@ -208,13 +208,13 @@ extension Listings {
 
     /// Our own operation on the item, or in its place, is under way or finished after the listing
     /// began.
-    private static func isNewer(_ item: Item, than listing: Listing, _ turn: Turn) -> Bool {
+    private static func isNewer(_ item: Item, than listing: Listing, _ turn: borrowing Turn) -> Bool {
         turn.memory.operations.isNewer(item, in: listing.identifier, than: listing.operationCount)
     }
 
     /// Whether an earlier operation, of which no answer came, may have left the item.
     private static func isAwaited(
-        _ item: Item, in folder: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
+        _ item: Item, in folder: ItemIdentifier, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         let running = turn.memory.operations.running.values.compactMap(\.sent)
         return try transaction.sentChanges(to: folder, item.name).contains { !running.contains($0.id) }

@@ -100,7 +100,7 @@ enum MovedFolders {
     /// Something is to be told of what is in the same folder of the root. What has gone from beside
     /// it alone would be missed where the folder is looked for.
     private static func isNearWork(
-        _ identifier: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
+        _ identifier: ItemIdentifier, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard try !transaction.allPending(limit: 1).isEmpty else { return false }
         var top = identifier
@@ -116,7 +116,7 @@ enum MovedFolders {
 
     /// Something is to be told of the item, or of what is below it.
     private static func hasWork(
-        _ identifier: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
+        _ identifier: ItemIdentifier, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         if try transaction.pending(.deletion(identifier)) != nil { return true }
         guard let entry = try transaction.entry(for: identifier) else { return false }
@@ -137,7 +137,7 @@ enum MovedFolders {
     /// The nearest folder above that is shown here, or was removed here and is to be told of, and
     /// was not heard of since it was agreed on.
     private static func heldFolder(
-        above identifier: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
+        above identifier: ItemIdentifier, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemIdentifier? {
         var current = try turn.known(identifier, transaction)?.parent
         // No real path is this deep.
@@ -210,7 +210,7 @@ enum MovedFolders {
 
     /// Nil when nothing may be it.
     private static func survey(
-        for identifier: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
+        for identifier: ItemIdentifier, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> FolderSurvey? {
         var places: [ItemReference] = []
         var fresh = turn.memory.questions.moved.appeared
@@ -234,7 +234,7 @@ enum MovedFolders {
 
     /// It appeared lately, and nothing was done with it here.
     private static func isUntouched(
-        _ folder: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
+        _ folder: ItemIdentifier, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard let time = turn.memory.questions.moved.appeared[folder],
             turn.now.uptime - time.uptime < freshness,

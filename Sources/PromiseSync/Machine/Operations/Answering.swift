@@ -141,7 +141,7 @@ enum Answering {
     /// The item is what was to be made at its place. What has this content there later, as when others
     /// have moved the item away and back, was not made by that call.
     private static func forgetMade(
-        _ item: Item, digest: String, _ turn: Turn, _ transaction: borrowing Transaction
+        _ item: Item, digest: String, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         for (id, sent) in try turn.sentCandidates(of: item, transaction)
         where sent.item == nil && sent.digest == digest {
@@ -163,7 +163,7 @@ enum Answering {
     /// The provider has what was sent from another node of the name, which counted its edits for itself: it
     /// is not to be taken for what is here.
     private static func keepEdited(
-        _ operation: Operation, than edits: UInt64, _ turn: Turn,
+        _ operation: Operation, than edits: UInt64, _ turn: borrowing Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let id = operation.node, var node = try transaction.node(id), node.edits == edits else { return }

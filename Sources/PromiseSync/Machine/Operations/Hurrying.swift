@@ -24,7 +24,7 @@ enum Hurrying {
     }
 
     private static func makeDue(
-        _ subject: Pending.Subject, _ turn: Turn, _ transaction: borrowing Transaction
+        _ subject: Pending.Subject, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard var row = try transaction.pending(subject), row.due > turn.now.time else { return }
         row.due = turn.now.time

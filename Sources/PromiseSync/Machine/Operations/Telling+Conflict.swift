@@ -39,7 +39,7 @@ extension Telling {
 
     /// Whether a digest is known that may be that of the item's content.
     static func mayBeKnown(
-        _ item: Item, _ turn: Turn, _ transaction: borrowing Transaction
+        _ item: Item, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         if try isTouched(item, turn, transaction) { return true }
         return try !turn.sentCandidates(of: item, transaction).isEmpty
@@ -48,7 +48,7 @@ extension Telling {
     /// Whether what the provider shows may be what was removed here, and not news: with another version of
     /// the same content, or with what was sent before.
     static func mayBeRemoved(
-        _ item: Item, _ turn: Turn, _ transaction: borrowing Transaction
+        _ item: Item, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         if try transaction.entry(for: item.identifier) != nil { return false }
         if try transaction.synced(item.identifier) != nil {
@@ -67,7 +67,7 @@ extension Telling {
 
     /// Whether the item may have another version of the content that was agreed on.
     private static func isTouched(
-        _ item: Item, _ turn: Turn, _ transaction: borrowing Transaction
+        _ item: Item, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard item.kind == .file else { return false }
         return try hasAgreedSize(item.size, item.identifier, transaction)

@@ -189,7 +189,7 @@ extension Telling {
     /// A folder on the path of what is to be told, of which nobody knows whether our own move of it was
     /// carried out: what is told by that path would be told of something else, or of nothing.
     static func strayFolder(
-        above subject: Pending.Subject, _ turn: Turn, _ transaction: borrowing Transaction
+        above subject: Pending.Subject, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemIdentifier? {
         guard turn.facts.knowsByPlace, try transaction.hasSent() else { return nil }
         for start in try turn.pathParents(of: subject, transaction).parents {

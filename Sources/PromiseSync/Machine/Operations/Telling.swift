@@ -36,7 +36,7 @@ enum Telling {
     }
 
     /// While programs work here, only what has waited long goes, one by one.
-    private static func isBusy(_ turn: Turn) -> Bool {
+    private static func isBusy(_ turn: borrowing Turn) -> Bool {
         restUntilQuiet(turn.memory, turn.facts, turn.world.lastChange(), at: turn.now) > .zero
     }
 
@@ -53,7 +53,7 @@ enum Telling {
     }
 
     /// There is room for one more.
-    private static func mayTell(_ turn: Turn) -> Bool {
+    private static func mayTell(_ turn: borrowing Turn) -> Bool {
         if turn.memory.operations.isHeld { return false }
         return turn.memory.operations.occupiedCount
             < (isBusy(turn) ? 1 : turn.facts.configuration.operationsMax)

@@ -5,7 +5,7 @@ import PromiseProvider
 
 /// One decision: it reads the memory, reads and changes the index in one transaction, and collects
 /// what is to be done when that is committed. Nothing else changes before.
-struct Turn {
+struct Turn: ~Copyable {
     let facts: Facts
     let memory: Memory
     let world: World
