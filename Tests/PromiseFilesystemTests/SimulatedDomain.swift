@@ -252,13 +252,19 @@ final class SimulatedDomain: Sendable {
         return OpenFile(node: node, handle: opened.handle)
     }
 
-    func write(_ text: String, to file: OpenFile, at offset: UInt64 = 0) async throws {
+    /// `appends`: at the end, of which the kernel thinks that it is at `offset`. `isResent`: the daemon before has had it, too.
+    @discardableResult func write(
+        _ text: String, to file: OpenFile, at offset: UInt64 = 0, appends: Bool = false, isResent: Bool = false
+    ) async throws -> Int {
         let bytes = Array(text.utf8)
-        _ = try await call { (reply: @escaping Reply<Int>) in
+        var position = FilePosition(node: file.node, handle: file.handle, offset: offset)
+        position.appends = appends
+        var caller = caller
+        caller.isResent = isResent
+        let (place, writer) = (position, caller)
+        return try await call { (reply: @escaping Reply<Int>) in
             bytes.withUnsafeBytes {
-                filesystem.write(
-                    FilePosition(node: file.node, handle: file.handle, offset: offset), $0, clearsSetID: false,
-                    isPageWrite: false, caller: caller, reply: reply)
+                filesystem.write(place, $0, clearsSetID: false, isPageWrite: false, caller: writer, reply: reply)
             }
         }
     }
