@@ -5,6 +5,7 @@ import PromiseProvider
 import PromiseSync
 import PromiseSystem
 import PromiseTestSupport
+import Synchronization
 import Testing
 
 /// What programs write to files that they have open while others change, replace or remove these.
@@ -149,6 +150,36 @@ import Testing
                 try transaction.node(file.node)
             }
             #expect(node == nil)
+        }
+    }
+
+    /// The last writer had left the look at it to an open that was under way, and that came to nothing: the file was open for
+    /// writing for good.
+    @Test(arguments: [false, true]) func anOpenThatIsInterruptedLeavesNothingOpen(isRemoved: Bool) async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            let gate = Gate()
+            await domain.provider.holdFetches(at: gate)
+            let node = try await domain.placeholder("file", of: "theirs")
+            // O_WRONLY
+            let file = try await domain.open(["file"], flags: 1)
+            let codes = Mutex([Failure.Code?]())
+            let parked = domain.begin(opening: node) { result in
+                codes.withLock { codes in
+                    if case .failure(let failure) = result { codes.append(failure.code) } else { codes.append(nil) }
+                }
+            }
+            if isRemoved { try await domain.remove(["file"]) }
+            domain.close(file)
+            domain.filesystem.interrupt(try #require(parked))
+            #expect(codes.withLock { $0 } == [.interrupted])
+            #expect(!domain.filesystem.isOpen(node))
+            let left = try domain.index.read { transaction throws(Failure) in try transaction.node(node) }
+            #expect(left?.isOpenForWriting == (isRemoved ? nil : false))
+            await domain.provider.holdFetches(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree() == (isRemoved ? [] : ["file=theirs"]))
         }
     }
 

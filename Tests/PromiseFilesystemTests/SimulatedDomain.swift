@@ -245,11 +245,29 @@ final class SimulatedDomain: Sendable {
         var handle: HandleID
     }
 
-    func open(_ path: [String]) async throws -> OpenFile {
+    /// O_RDWR, unless other flags are given.
+    func open(_ path: [String], flags: Int32 = 2) async throws -> OpenFile {
         let node = try await node(at: path).node
-        // O_RDWR
-        let opened = try await call { filesystem.open(node, OpenRequest(flags: 2), caller: caller, reply: $0) }
+        let opened = try await call { filesystem.open(node, OpenRequest(flags: flags), caller: caller, reply: $0) }
         return OpenFile(node: node, handle: opened.handle)
+    }
+
+    /// For reading. What is returned waits for content.
+    func begin(
+        opening node: NodeID, reply: @escaping @Sendable (Result<OpenReply, Failure>) -> Void
+    ) -> ParkedRequest? {
+        filesystem.open(node, OpenRequest(flags: 0), caller: caller, reply: reply)
+    }
+
+    /// A file of others that nobody has looked into here.
+    func placeholder(_ name: String, of text: String) async throws -> NodeID {
+        await provider.write(text, to: [name])
+        let deadline = SystemClock().uptime() + .seconds(60)
+        while SystemClock().uptime() < deadline {
+            if let found = try? await node(at: [name]) { return found.node }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        throw Failure(.notFound, "\(name) did not appear")
     }
 
     /// `appends`: at the end, of which the kernel thinks that it is at `offset`. `isResent`: the daemon before has had it, too.

@@ -173,11 +173,22 @@ extension FileSystem {
     /// An announced open came to nothing.
     func withdraw(_ id: NodeID) {
         opens.withdraw(id)
-        if !opens.isOpen(id), opens.writeFile(of: id) != nil { noteWrites(of: id, isClosing: true) }
-        let node = opens.isOpen(id) ? nil : try? known(id)
-        if node?.isOpenForWriting == true { noteUnwritten(id) }
-        // It may have lost its last name while the open was under way.
-        if node?.linkCount == 0 { deleteIfNameless(id) }
+        // What the last close left to it, which took it for an open that may be for writing.
+        if opens.isLeftMapped(id) { _ = linger(id) }
+        if !opens.mayBeWritten(id), !opens.hasHandles(id), opens.writeFile(of: id) != nil {
+            noteWrites(of: id, isClosing: true)
+        }
+        if !opens.isOpen(id), (try? known(id))?.isOpenForWriting == true { noteUnwritten(id) }
+        settleIfUnused(id)
+    }
+
+    /// The last use of a file may have ended, also one that had to wait for the index: what was
+    /// unlinked goes, and content that is never to stay here.
+    func settleIfUnused(_ id: NodeID) {
+        if !opens.isOpen(id), let node = try? known(id) {
+            if node.linkCount == 0 { deleteIfNameless(id) }
+            if node.pin == .onlineOnly { evictIfOnlineOnly(id) }
+        }
         opens.forgetIfUnused(id)
     }
 
