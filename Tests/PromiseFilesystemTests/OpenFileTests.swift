@@ -183,6 +183,35 @@ import Testing
         }
     }
 
+    /// They failed with ESTALE.
+    @Test func whoWaitsForTheContentOfAFileThatIsEmptiedGetsWhatIsThere() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            let gate = Gate()
+            await domain.provider.holdFetches(at: gate)
+            let small = try await domain.placeholder("small", of: "theirs")
+            _ = try await domain.placeholder("large", of: String(repeating: "a", count: 1_200_000))
+            let large = try await domain.open(["large"])
+            let answers = Mutex([String]())
+            let opening = domain.begin(opening: small) { result in
+                answers.withLock { $0.append("\(result.map { _ in "open" })") }
+                if case .success(let opened) = result { domain.filesystem.release(small, handle: opened.handle) }
+            }
+            let reading = domain.begin(reading: 10, of: large) { result in
+                answers.withLock { $0.append("\(result.map { "'\($0)'" })") }
+            }
+            #expect(opening != nil && reading != nil)
+            try await domain.cut(small, to: 0)
+            try await domain.cut(large.node, to: 0)
+            #expect(answers.withLock { $0 } == ["success(\"open\")", "success(\"''\")"])
+            domain.close(large)
+            await domain.provider.holdFetches(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree() == ["large=", "small="])
+        }
+    }
+
     /// A daemon that starts deletes what has no name, which this must not be taken for.
     @Test func whatWasWrittenToAReplacedFileOutlivesTheDaemon() async throws {
         let domain = try SimulatedDomain()

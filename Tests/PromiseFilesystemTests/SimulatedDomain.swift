@@ -287,6 +287,31 @@ final class SimulatedDomain: Sendable {
         }
     }
 
+    /// As truncate(2).
+    func cut(_ node: NodeID, to size: UInt64) async throws {
+        _ = try await call {
+            filesystem.setAttributes(of: node, handle: nil, AttributeChanges(size: size), caller: caller, reply: $0)
+        }
+    }
+
+    /// Of an open file; what is returned waits for content.
+    func begin(
+        reading count: Int, of file: OpenFile, reply: @escaping @Sendable (Result<String, Failure>) -> Void
+    ) -> ParkedRequest? {
+        let position = FilePosition(node: file.node, handle: file.handle, offset: 0)
+        return filesystem.read(position, count: count, caller: caller) { result in
+            reply(
+                result.map { answer in
+                    guard case .descriptor(let descriptor, let range) = answer else { return "?" }
+                    var bytes = [UInt8](repeating: 0, count: Int(range.count))
+                    let count = bytes.withUnsafeMutableBytes { buffer in
+                        (try? readFully(descriptor, into: buffer, at: range.lower, label: "test.read.open")) ?? 0
+                    }
+                    return String(decoding: bytes[..<count], as: UTF8.self)
+                })
+        }
+    }
+
     /// As futimens(2).
     func give(_ time: Timestamp, to file: OpenFile) async throws {
         let changes = AttributeChanges(modificationTime: .at(time))

@@ -198,7 +198,7 @@ extension FileSystem {
             }
             if let reply = try resizeFile(&resizing) {
                 if size == 0, node.content != .whole {
-                    engine.hydrator.discard(id, because: Failure(.stale, "the file was truncated"))
+                    engine.hydrator.settle(id)
                 }
                 engine.notePending()
                 return reply
