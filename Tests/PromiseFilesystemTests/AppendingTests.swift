@@ -1,5 +1,6 @@
 import PromiseCore
 import PromiseFilesystem
+import PromiseIndex
 import PromiseProvider
 import PromiseTestSupport
 import Testing
@@ -51,5 +52,29 @@ import Testing
             #expect(answer == 4)
         }
         #expect(tree == ["file=startlinemore"])
+    }
+
+    /// The kernel's end was the one before a view had written there, whose bytes were replaced.
+    @Test func whatIsWrittenAtTheEndOfAFileThatIsOnItsWayReplacesNothing() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            let gate = Gate()
+            await domain.provider.holdFetches(at: gate)
+            let size: UInt64 = 1_200_000
+            let node = try await domain.placeholder("file", of: String(repeating: "a", count: Int(size)))
+            let file = try await domain.open(["file"])
+            for text in ["one,", "two,"] { try await domain.write(text, to: file, at: size, appends: true) }
+            // These are there, one as a whole and one to its third byte.
+            try await domain.write("one,", to: file, at: size, appends: true, isResent: true)
+            let answer = try await domain.write("wo,three", to: file, at: size + 5, appends: true, isResent: true)
+            #expect(answer == 8)
+            #expect(try await domain.node(at: ["file"]).size == size + 13)
+            #expect(try domain.index.read { transaction throws(Failure) in try transaction.node(node)?.content } == .partial)
+            domain.close(file)
+            await domain.provider.holdFetches(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree().map { $0.suffix(14) } == ["aone,two,three"])
+        }
     }
 }

@@ -63,11 +63,53 @@ struct Writing {
     /// Writes where content is still on its way; the rest is brought here in the background, as an
     /// upload needs it.
     private func writePartial(_ bytes: UnsafeRawBufferPointer) throws(Failure) -> Written {
-        let offset = position.offset
-        let wanted = ByteRange(offset: offset, count: UInt64(bytes.count))
+        let wanted =
+            position.appends
+            ? ByteRange(position.offset, .max)
+            : ByteRange(offset: position.offset, count: UInt64(bytes.count))
         guard let claim = try tree.engine.hydrator.claim(wanted, of: id) else {
             return try store(bytes)
         }
+        guard position.appends else { return try write(bytes, at: position.offset, under: claim) }
+        let known: Int
+        do throws(Failure) {
+            known = isResent ? try countWrittenBefore(bytes, under: claim) : 0
+        } catch {
+            claim.withdraw()
+            throw error
+        }
+        let end = claim.size
+        if known > 0, known == bytes.count {
+            claim.withdraw()
+            return Written(all: known)
+        }
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[known...])
+        var written: Written
+        do throws(Failure) {
+            written = try write(rest, at: end, under: claim)
+        } catch {
+            if known > 0 { return Written(all: known) }
+            throw error
+        }
+        // The kernel has the bytes where it took the end to be.
+        if end != position.offset + UInt64(known) { tree.nodeChanged(id, content: true) }
+        written.count += known
+        return written
+    }
+
+    /// As for whole content. What is not here was not written before.
+    private func countWrittenBefore(
+        _ bytes: UnsafeRawBufferPointer, under claim: ContentClaim
+    ) throws(Failure) -> Int {
+        let end = claim.size
+        let range = ByteRange(offset: position.offset, count: UInt64(bytes.count))
+        guard position.offset < end, claim.isHere(range.clamped(to: end)) else { return 0 }
+        return try countWrittenBefore(bytes, endOfFile: end)
+    }
+
+    private func write(
+        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, under claim: ContentClaim
+    ) throws(Failure) -> Written {
         let written: Written
         do throws(Failure) {
             written = try Written(bytes, at: offset, in: file)
@@ -137,6 +179,8 @@ struct Written {
         self.count = count
         self.problem = problem.map { Failure($0) }
     }
+
+    init(all count: Int) { self.count = count }
 
     /// Throws when nothing was written.
     init(
