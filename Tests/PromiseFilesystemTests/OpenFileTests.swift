@@ -212,6 +212,35 @@ import Testing
         }
     }
 
+    /// > with `ENETDOWN` at once while the provider is offline
+    ///
+    /// It waited until requests are given up.
+    @Test func whatNeedsAllOfAFileFailsAtOnceWhileItCannotCome() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            let gate = Gate()
+            await domain.provider.holdFetches(at: gate)
+            _ = try await domain.placeholder("file", of: "theirs")
+            // O_WRONLY
+            let file = try await domain.open(["file"], flags: 1)
+            await domain.provider.fail(ProviderError(.offline, "the network is gone"))
+            while domain.engine.connectionFailure == nil { try await Task.sleep(for: .milliseconds(2)) }
+            let codes = Mutex([Failure.Code?]())
+            let parked = domain.begin(allocating: 100, of: file) { result in
+                codes.withLock { codes in
+                    if case .failure(let failure) = result { codes.append(failure.code) } else { codes.append(nil) }
+                }
+            }
+            #expect(parked == nil)
+            #expect(codes.withLock { $0 } == [.offline])
+            await domain.provider.fail(nil)
+            await domain.provider.holdFetches(at: nil)
+            gate.open()
+            domain.close(file)
+            try await domain.expectBothSidesTheSame()
+        }
+    }
+
     /// A daemon that starts deletes what has no name, which this must not be taken for.
     @Test func whatWasWrittenToAReplacedFileOutlivesTheDaemon() async throws {
         let domain = try SimulatedDomain()

@@ -287,6 +287,14 @@ final class SimulatedDomain: Sendable {
         }
     }
 
+    /// As fallocate(2); what is returned waits for content.
+    func begin(
+        allocating count: UInt64, of file: OpenFile, reply: @escaping @Sendable (Result<Void, Failure>) -> Void
+    ) -> ParkedRequest? {
+        let position = FilePosition(node: file.node, handle: file.handle, offset: 0)
+        return filesystem.allocate(position, count: count, mode: 0, caller: caller, reply: reply)
+    }
+
     /// As truncate(2).
     func cut(_ node: NodeID, to size: UInt64) async throws {
         _ = try await call {

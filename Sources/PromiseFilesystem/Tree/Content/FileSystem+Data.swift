@@ -154,7 +154,7 @@ extension FileSystem {
         return try contentFile(of: node)
     }
 
-    /// Runs `body` when the whole content is here.
+    /// Runs `body` when the whole content is here; fails at once when it cannot come now.
     func whenWhole<Value: Sendable>(
         _ id: NodeID, for caller: Caller, reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) -> ParkedRequest? {
@@ -174,6 +174,7 @@ extension FileSystem {
                 return nil
             }
             program = try admit(caller, to: id)
+            if let failure = engine.connectionFailure { throw failure }
         } catch {
             reply(.failure(error))
             return nil
