@@ -183,6 +183,19 @@ import Testing
         }
     }
 
+    /// O_RDONLY | O_TRUNC. The kernel took it to be empty, and nothing had been done.
+    @Test func aFileThatIsOpenedForReadingIsEmptiedIfThatIsAskedFor() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("start", to: ["here"])
+            try await domain.expectBothSidesTheSame("before")
+            _ = try await domain.placeholder("there", of: "theirs")
+            for name in ["here", "there"] { domain.close(try await domain.open([name], flags: 0o1000)) }
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree() == ["here=", "there="])
+        }
+    }
+
     /// They failed with ESTALE.
     @Test func whoWaitsForTheContentOfAFileThatIsEmptiedGetsWhatIsThere() async throws {
         let domain = try SimulatedDomain()

@@ -22,7 +22,7 @@ extension FileSystem {
             reply(.success(OpenReply(handle: known.handle, backing: known.backing, keepsCache: true)))
             return nil
         }
-        if request.isWritable,
+        if request.isWritable || request.truncates,
             case .taken(let parked) = turn(
                 for: .writing(id), caller, reply: reply, again: { [self] in open(id, request, caller: caller, reply: reply) })
         {
@@ -36,7 +36,8 @@ extension FileSystem {
                 throw Failure(.stale, "the file is gone")
             }
             guard node.kind == .file else { throw Failure(.invalid, "only files are opened") }
-            if request.truncates && request.isWritable {
+            // Also of who only reads (the kernel has asked for the right to write), as on a disk.
+            if request.truncates {
                 try resize(
                     id, to: 0, AttributeChanges(clearsSetID: request.clearsSetID), by: caller)
                 if request.clearsSetID, node.mode & 0o6000 != 0 {
