@@ -306,16 +306,22 @@ extension Hydrator {
     /// Content is on its way, perhaps into a file that the index does not know of.
     package func isBusy(_ node: NodeID) -> Bool { state.withLock { $0.jobs[node] != nil } }
 
-    /// The content was replaced, removed or evicted: whoever waits is told.
-    package func discard(_ node: NodeID, because failure: Failure) {
-        end(node, .failure(failure))
+    /// The content was replaced, removed or evicted: whoever waits is told. `generation`: unless it
+    /// is other content that is waited for by now.
+    package func discard(
+        _ node: NodeID, _ generation: Generation? = nil, because failure: Failure
+    ) {
+        end(node, generation, .failure(failure))
     }
 
     /// The file was emptied: it is whole, and whoever waits goes on with what is there now.
-    package func settle(_ node: NodeID) { end(node, .success(())) }
+    package func settle(_ node: NodeID) { end(node, nil, .success(())) }
 
-    private func end(_ node: NodeID, _ result: Result<Void, Failure>) {
+    private func end(
+        _ node: NodeID, _ generation: Generation?, _ result: Result<Void, Failure>
+    ) {
         guard let job = state.withLock({ $0.jobs[node] }) else { return }
+        if let generation, job.generation != generation { return }
         // Whoever ends it already does not find what it was about.
         guard job.close() else { return job.waitWhileClosing() }
         remove(job)
