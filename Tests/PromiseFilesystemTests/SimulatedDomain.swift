@@ -295,6 +295,15 @@ final class SimulatedDomain: Sendable {
         return filesystem.allocate(position, count: count, mode: 0, caller: caller, reply: reply)
     }
 
+    /// As fchmod(2) of a folder.
+    func give(permissions: UInt32, to node: NodeID) async throws -> NodeAttributes {
+        let changes = AttributeChanges(permissions: permissions)
+        let answer = try await call {
+            filesystem.setAttributes(of: node, handle: nil, changes, caller: caller, reply: $0)
+        }
+        return answer.attributes
+    }
+
     /// As truncate(2).
     func cut(_ node: NodeID, to size: UInt64) async throws {
         _ = try await call {
