@@ -5,6 +5,7 @@ import PromiseProvider
 import PromiseSync
 import PromiseSystem
 import PromiseTestSupport
+import Synchronization
 import Testing
 
 /// What programs write to files that they have open while others change, replace or remove these.
@@ -149,6 +150,107 @@ import Testing
                 try transaction.node(file.node)
             }
             #expect(node == nil)
+        }
+    }
+
+    /// The last writer had left the look at it to an open that was under way, and that came to nothing: the file was open for
+    /// writing for good.
+    @Test(arguments: [false, true]) func anOpenThatIsInterruptedLeavesNothingOpen(isRemoved: Bool) async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            let gate = Gate()
+            await domain.provider.holdFetches(at: gate)
+            let node = try await domain.placeholder("file", of: "theirs")
+            // O_WRONLY
+            let file = try await domain.open(["file"], flags: 1)
+            let codes = Mutex([Failure.Code?]())
+            let parked = domain.begin(opening: node) { result in
+                codes.withLock { codes in
+                    if case .failure(let failure) = result { codes.append(failure.code) } else { codes.append(nil) }
+                }
+            }
+            if isRemoved { try await domain.remove(["file"]) }
+            domain.close(file)
+            domain.filesystem.interrupt(try #require(parked))
+            #expect(codes.withLock { $0 } == [.interrupted])
+            #expect(!domain.filesystem.isOpen(node))
+            let left = try domain.index.read { transaction throws(Failure) in try transaction.node(node) }
+            #expect(left?.isOpenForWriting == (isRemoved ? nil : false))
+            await domain.provider.holdFetches(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree() == (isRemoved ? [] : ["file=theirs"]))
+        }
+    }
+
+    /// O_RDONLY | O_TRUNC. The kernel took it to be empty, and nothing had been done.
+    @Test func aFileThatIsOpenedForReadingIsEmptiedIfThatIsAskedFor() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("start", to: ["here"])
+            try await domain.expectBothSidesTheSame("before")
+            _ = try await domain.placeholder("there", of: "theirs")
+            for name in ["here", "there"] { domain.close(try await domain.open([name], flags: 0o1000)) }
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree() == ["here=", "there="])
+        }
+    }
+
+    /// They failed with ESTALE.
+    @Test func whoWaitsForTheContentOfAFileThatIsEmptiedGetsWhatIsThere() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            let gate = Gate()
+            await domain.provider.holdFetches(at: gate)
+            let small = try await domain.placeholder("small", of: "theirs")
+            _ = try await domain.placeholder("large", of: String(repeating: "a", count: 1_200_000))
+            let large = try await domain.open(["large"])
+            let answers = Mutex([String]())
+            let opening = domain.begin(opening: small) { result in
+                answers.withLock { $0.append("\(result.map { _ in "open" })") }
+                if case .success(let opened) = result { domain.filesystem.release(small, handle: opened.handle) }
+            }
+            let reading = domain.begin(reading: 10, of: large) { result in
+                answers.withLock { $0.append("\(result.map { "'\($0)'" })") }
+            }
+            #expect(opening != nil && reading != nil)
+            try await domain.cut(small, to: 0)
+            try await domain.cut(large.node, to: 0)
+            #expect(answers.withLock { $0 } == ["success(\"open\")", "success(\"''\")"])
+            domain.close(large)
+            await domain.provider.holdFetches(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree() == ["large=", "small="])
+        }
+    }
+
+    /// > with `ENETDOWN` at once while the provider is offline
+    ///
+    /// It waited until requests are given up.
+    @Test func whatNeedsAllOfAFileFailsAtOnceWhileItCannotCome() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            let gate = Gate()
+            await domain.provider.holdFetches(at: gate)
+            _ = try await domain.placeholder("file", of: "theirs")
+            // O_WRONLY
+            let file = try await domain.open(["file"], flags: 1)
+            await domain.provider.fail(ProviderError(.offline, "the network is gone"))
+            while domain.engine.connectionFailure == nil { try await Task.sleep(for: .milliseconds(2)) }
+            let codes = Mutex([Failure.Code?]())
+            let parked = domain.begin(allocating: 100, of: file) { result in
+                codes.withLock { codes in
+                    if case .failure(let failure) = result { codes.append(failure.code) } else { codes.append(nil) }
+                }
+            }
+            #expect(parked == nil)
+            #expect(codes.withLock { $0 } == [.offline])
+            await domain.provider.fail(nil)
+            await domain.provider.holdFetches(at: nil)
+            gate.open()
+            domain.close(file)
+            try await domain.expectBothSidesTheSame()
         }
     }
 

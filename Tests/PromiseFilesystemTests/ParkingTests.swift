@@ -71,6 +71,41 @@ private final class Answers: Sendable {
         #expect(answers.codes == [.interrupted, .interrupted] && parking.count == 0)
     }
 
+    /// It was lost, and the request went on waiting.
+    @Test func anInterruptReachesARequestThatIsLookedAtAndPutBack() throws {
+        let parking = Parking(clock: SystemClock(), limit: .seconds(600))
+        defer { parking.end() }
+        let answers = Answers()
+        let request = parking.enter { answers.add($0) }
+        let first = try #require(parking.take(request))
+        try parking.putBack(request, first)
+        #expect(parking.count == 1, "nobody has interrupted it")
+        let second = try #require(parking.take(request))
+        parking.interrupt(request)
+        #expect(answers.codes.isEmpty, "whoever looks at it answers")
+        let failure = #expect(throws: Failure.self) { try parking.putBack(request, second) }
+        #expect(failure?.code == .interrupted && parking.count == 0)
+        // Answered before the interrupt: nothing is left of it.
+        let other = parking.enter { answers.add($0) }
+        _ = try #require(parking.take(other))
+        parking.answered(other)
+        parking.interrupt(other)
+        #expect(answers.codes.isEmpty)
+    }
+
+    /// Nobody looked at deadlines any more, so it was never answered.
+    @Test func nothingIsParkedAfterTheEnd() throws {
+        let parking = Parking(clock: SystemClock(), limit: .seconds(600))
+        let answers = Answers()
+        let request = parking.enter { answers.add($0) }
+        let parked = try #require(parking.take(request))
+        parking.end()
+        let failure = #expect(throws: Failure.self) { try parking.putBack(request, parked) }
+        #expect(failure?.code == .interrupted)
+        _ = parking.enter { answers.add($0) }
+        #expect(answers.codes == [.interrupted] && parking.count == 0)
+    }
+
     @Test func interruptAnswersAndAbandons() {
         let parking = Parking(clock: SystemClock(), limit: .seconds(600))
         defer { parking.end() }

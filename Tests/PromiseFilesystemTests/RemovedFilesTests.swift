@@ -96,6 +96,33 @@ import Testing
         }
     }
 
+    /// A program may work in it, or have it open. A daemon that starts does not know what the kernel names.
+    @Test(arguments: [false, true]) func aRemovedFolderThatTheKernelNamesAnswersAndChanges(isResumed: Bool) async throws {
+        let domain = try SimulatedDomain()
+        var made: NodeID?
+        func remove(in domain: SimulatedDomain, _ node: NodeID) async throws {
+            try await domain.removeFolder(["folder"])
+            #expect(try domain.filesystem.attributes(of: node, handle: nil).attributes.links == 0)
+            #expect(try await domain.give(permissions: 0o700, to: node).permissions == 0o700)
+            #expect(try domain.filesystem.attributes(of: node, handle: nil).attributes.permissions == 0o700)
+            domain.filesystem.forget(node, lookups: 10)
+            #expect(throws: Failure.self) { _ = try domain.filesystem.attributes(of: node, handle: nil) }
+            try await domain.expectBothSidesTheSame()
+        }
+        try await domain.run {
+            try await domain.makeFolder(["folder"])
+            made = try await domain.node(at: ["folder"]).node
+            try await domain.expectBothSidesTheSame("before")
+            if !isResumed { try await remove(in: domain, try #require(made)) }
+        }
+        guard isResumed else { return }
+        let next = try SimulatedDomain(after: domain)
+        try await next.run {
+            next.filesystem.resumeOpenFiles()
+            try await remove(in: next, try #require(made))
+        }
+    }
+
     @Test func onlyTheLastNameThatGoesKeepsAFile() async throws {
         let domain = try SimulatedDomain(removedAge: .seconds(3600))
         try await domain.run {

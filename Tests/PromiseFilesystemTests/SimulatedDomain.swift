@@ -245,21 +245,87 @@ final class SimulatedDomain: Sendable {
         var handle: HandleID
     }
 
-    func open(_ path: [String]) async throws -> OpenFile {
+    /// O_RDWR, unless other flags are given.
+    func open(_ path: [String], flags: Int32 = 2) async throws -> OpenFile {
         let node = try await node(at: path).node
-        // O_RDWR
-        let opened = try await call { filesystem.open(node, OpenRequest(flags: 2), caller: caller, reply: $0) }
+        let opened = try await call { filesystem.open(node, OpenRequest(flags: flags), caller: caller, reply: $0) }
         return OpenFile(node: node, handle: opened.handle)
     }
 
-    func write(_ text: String, to file: OpenFile, at offset: UInt64 = 0) async throws {
+    /// For reading. What is returned waits for content.
+    func begin(
+        opening node: NodeID, reply: @escaping @Sendable (Result<OpenReply, Failure>) -> Void
+    ) -> ParkedRequest? {
+        filesystem.open(node, OpenRequest(flags: 0), caller: caller, reply: reply)
+    }
+
+    /// A file of others that nobody has looked into here.
+    func placeholder(_ name: String, of text: String) async throws -> NodeID {
+        await provider.write(text, to: [name])
+        let deadline = SystemClock().uptime() + .seconds(60)
+        while SystemClock().uptime() < deadline {
+            if let found = try? await node(at: [name]) { return found.node }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        throw Failure(.notFound, "\(name) did not appear")
+    }
+
+    /// `appends`: at the end, of which the kernel thinks that it is at `offset`. `isResent`: the daemon before has had it, too.
+    @discardableResult func write(
+        _ text: String, to file: OpenFile, at offset: UInt64 = 0, appends: Bool = false, isResent: Bool = false
+    ) async throws -> Int {
         let bytes = Array(text.utf8)
-        _ = try await call { (reply: @escaping Reply<Int>) in
+        var position = FilePosition(node: file.node, handle: file.handle, offset: offset)
+        position.appends = appends
+        var caller = caller
+        caller.isResent = isResent
+        let (place, writer) = (position, caller)
+        return try await call { (reply: @escaping Reply<Int>) in
             bytes.withUnsafeBytes {
-                filesystem.write(
-                    FilePosition(node: file.node, handle: file.handle, offset: offset), $0, clearsSetID: false,
-                    isPageWrite: false, caller: caller, reply: reply)
+                filesystem.write(place, $0, clearsSetID: false, isPageWrite: false, caller: writer, reply: reply)
             }
+        }
+    }
+
+    /// As fallocate(2); what is returned waits for content.
+    func begin(
+        allocating count: UInt64, of file: OpenFile, reply: @escaping @Sendable (Result<Void, Failure>) -> Void
+    ) -> ParkedRequest? {
+        let position = FilePosition(node: file.node, handle: file.handle, offset: 0)
+        return filesystem.allocate(position, count: count, mode: 0, caller: caller, reply: reply)
+    }
+
+    /// As fchmod(2) of a folder.
+    func give(permissions: UInt32, to node: NodeID) async throws -> NodeAttributes {
+        let changes = AttributeChanges(permissions: permissions)
+        let answer = try await call {
+            filesystem.setAttributes(of: node, handle: nil, changes, caller: caller, reply: $0)
+        }
+        return answer.attributes
+    }
+
+    /// As truncate(2).
+    func cut(_ node: NodeID, to size: UInt64) async throws {
+        _ = try await call {
+            filesystem.setAttributes(of: node, handle: nil, AttributeChanges(size: size), caller: caller, reply: $0)
+        }
+    }
+
+    /// Of an open file; what is returned waits for content.
+    func begin(
+        reading count: Int, of file: OpenFile, reply: @escaping @Sendable (Result<String, Failure>) -> Void
+    ) -> ParkedRequest? {
+        let position = FilePosition(node: file.node, handle: file.handle, offset: 0)
+        return filesystem.read(position, count: count, caller: caller) { result in
+            reply(
+                result.map { answer in
+                    guard case .descriptor(let descriptor, let range) = answer else { return "?" }
+                    var bytes = [UInt8](repeating: 0, count: Int(range.count))
+                    let count = bytes.withUnsafeMutableBytes { buffer in
+                        (try? readFully(descriptor, into: buffer, at: range.lower, label: "test.read.open")) ?? 0
+                    }
+                    return String(decoding: bytes[..<count], as: UTF8.self)
+                })
         }
     }
 

@@ -95,6 +95,33 @@ import Testing
         }
     }
 
+    /// They joined the fetch for what had gone, whose end failed them with it.
+    @Test func whoComesBetweenAnEvictionAndTheEndOfItsFetchWaitsForWhatIsThereNow() async throws {
+        let (fixture, gate) = try await held()
+        try await fixture.run {
+            let node = try await fixture.listed("a")
+            let hydrator = fixture.engine.hydrator
+            let outcomes = Monitor([Bool]())
+            let note: @Sendable (Result<Void, Failure>) -> Void = { result in
+                outcomes.update { $0.append((try? result.get()) != nil) }
+            }
+            #expect(hydrator.hydrate(node.id, reply: note) != nil)
+            // As an eviction does it.
+            try fixture.index.write { transaction throws(Failure) in
+                guard var node = try transaction.node(node.id) else { return }
+                node.generation = node.generation.next
+                try transaction.update(node)
+            }
+            #expect(hydrator.hydrate(node.id, reply: note) != nil)
+            hydrator.discard(node.id, node.generation, because: Failure(.stale, "it is gone"))
+            gate.open()
+            #expect(await fixture.eventually { outcomes.withLock { $0.count } == 2 })
+            #expect(outcomes.withLock { $0 } == [true, true])
+            #expect(try fixture.node("a")?.generation == node.generation.next)
+            #expect(try fixture.text("a") == "hello")
+        }
+    }
+
     @Test func aReaderWhoGoesAwayTakesNoBackgroundFetchWithHim() async throws {
         let (fixture, gate) = try await held()
         try await fixture.run {

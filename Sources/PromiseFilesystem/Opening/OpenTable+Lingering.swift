@@ -38,6 +38,14 @@ extension OpenTable {
         }
     }
 
+    /// Nobody has it open, and a mapping of it may be left that nobody looks after.
+    func isLeftMapped(_ node: NodeID) -> Bool {
+        state.withLock { state in
+            guard let open = state.nodes[node], open.mayBeMapped else { return false }
+            return !open.lingers && open.handles == 0 && open.announced == 0
+        }
+    }
+
     func lingers(_ node: NodeID) -> Bool { state.withLock { $0.nodes[node]?.lingers ?? false } }
 
     /// Nil while mappings cannot be told from other uses: somebody has it open.

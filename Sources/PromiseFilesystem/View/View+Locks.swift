@@ -164,6 +164,6 @@ extension MountConnection {
 }
 
 extension OpenRequest {
-    /// Whatever the kernel has to be told: nothing will be written.
-    var forLocks: OpenRequest { OpenRequest(flags: flags & ~3) }
+    /// Whatever the kernel has to be told: nothing will be written, nor cut off (O_TRUNC).
+    var forLocks: OpenRequest { OpenRequest(flags: flags & ~0o1003) }
 }

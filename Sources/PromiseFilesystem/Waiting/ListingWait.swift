@@ -32,6 +32,7 @@ struct ListingWait<Value: Sendable>: Sendable {
                 try result.get()
                 try goOn(request, parked, rounds - 1)
             } catch {
+                parking.answered(request)
                 reply(.failure(error))
             }
         }
@@ -45,12 +46,13 @@ struct ListingWait<Value: Sendable>: Sendable {
         _ request: ParkedRequest, _ parked: Parking.Parked, _ rounds: Int
     ) throws(Failure) {
         if let other = detour(rounds) {
-            parking.putBack(request, parked)
+            try parking.putBack(request, parked)
             if parking.claimToGoOn(request) { parking.follow(request, other()) }
         } else if let value = try body() {
+            parking.answered(request)
             reply(.success(value))
         } else if rounds > 0 {
-            parking.putBack(request, parked)
+            try parking.putBack(request, parked)
             list(request, rounds)
         } else {
             throw Failure(.stale, "the folder changes too quickly to be listed")

@@ -5,7 +5,7 @@ package import PromiseSystem
 /// Requests that wait for the provider: each is answered once, by whoever comes first of its outcome, its deadline and
 /// its caller's interrupt. So the number of serving threads never limits the number of slow files.
 package final class Parking: Sendable {
-    struct Parked {
+    package struct Parked: Sendable {
         var deadline: Duration
         /// Whose content is waited for.
         var node: NodeID?
@@ -27,6 +27,8 @@ package final class Parking: Sendable {
         var nextLook: Duration?
         /// Content that was waited for in vain, and when.
         var late: [NodeID: Duration] = [:]
+        /// The mount is ending: nobody looks after what would be parked.
+        var isEnded = false
 
         /// True when they are to be looked at earlier.
         mutating func park(_ request: Parked, _ number: UInt64) -> Bool {
@@ -57,15 +59,16 @@ package final class Parking: Sendable {
         process: Int32 = 0, node: NodeID? = nil, fail: @escaping @Sendable (Failure) -> Void
     ) -> ParkedRequest {
         let now = clock.uptime()
-        let (number, wakes, isLate) = state.withLock { state in
+        let (number, wakes, failure): (UInt64, Bool, Failure?) = state.withLock { state in
             defer { state.next += 1 }
+            if state.isEnded { return (state.next, false, Parking.ended) }
             let late = node.flatMap { state.late[$0] }
-            if let late, now - late < Parking.lateTime { return (state.next, false, true) }
+            if let late, now - late < Parking.lateTime { return (state.next, false, Parking.late) }
             let parked = Parked(
                 deadline: now + limit, node: node, process: process, fail: fail, abandon: nil)
-            return (state.next, state.park(parked, state.next), false)
+            return (state.next, state.park(parked, state.next), nil)
         }
-        if isLate { fail(Parking.late) }
+        if let failure { fail(failure) }
         // Mostly it looks again for an earlier request, answered or not.
         if wakes { lookout.wake(at: now + limit) }
         return ParkedRequest(number)
@@ -111,7 +114,7 @@ package final class Parking: Sendable {
     }
 
     /// True for the one who may answer.
-    package func claim(_ request: ParkedRequest) -> Bool { take(request) != nil }
+    package func claim(_ request: ParkedRequest) -> Bool { remove(request) != nil }
 
     package func interrupt(_ request: ParkedRequest) {
         let successor = state.withLock { state in
@@ -119,9 +122,9 @@ package final class Parking: Sendable {
             return state.successors.removeValue(forKey: request)
         }
         if let successor { return interrupt(successor) }
-        guard let parked = take(request) else { return }
+        guard let parked = remove(request) else { return }
         parked.abandon?()
-        parked.fail(Failure(.interrupted, "the caller was interrupted"))
+        parked.fail(Parking.interrupted)
     }
 
     /// Read-ahead goes on when its reader has died, and keeps the file open in the kernel: answers what nobody waits for.
@@ -140,26 +143,48 @@ package final class Parking: Sendable {
     package func end() {
         let rest = state.withLock { state in
             defer { state.parked = [:] }
+            state.isEnded = true
             return Array(state.parked.values)
         }
         for parked in rest {
             parked.abandon?()
-            parked.fail(Failure(.interrupted, "the file system was unmounted"))
+            parked.fail(Parking.ended)
         }
         lookout.end()
     }
 
-    /// Like `claim`, for somebody who may have to put it back.
-    func take(_ request: ParkedRequest) -> Parked? {
+    private func remove(_ request: ParkedRequest) -> Parked? {
         state.withLock { $0.parked.removeValue(forKey: request.rawValue) }
     }
 
-    /// Parks a request again, with the deadline it had.
-    func putBack(_ request: ParkedRequest, _ parked: Parked) {
-        let wakes = state.withLock { $0.park(parked, request.rawValue) }
-        if wakes { lookout.wake(at: parked.deadline) }
+    /// Like `claim`, for somebody who may have to put it back. Ends with `putBack` or `answered`.
+    package func take(_ request: ParkedRequest) -> Parked? {
+        state.withLock { state in
+            let parked = state.parked.removeValue(forKey: request.rawValue)
+            if parked != nil { state.goingOn[request] = false }
+            return parked
+        }
     }
 
+    /// It will not be put back: an interrupt that came meanwhile has come too late.
+    package func answered(_ request: ParkedRequest) {
+        state.withLock { $0.goingOn[request] = nil }
+    }
+
+    /// Parks a request again, with the deadline it had. Throws when it was interrupted since it was
+    /// taken, or the mount has ended: then it is to be answered so.
+    package func putBack(_ request: ParkedRequest, _ parked: Parked) throws(Failure) {
+        let outcome: Result<Bool, Failure> = state.withLock { state in
+            let isInterrupted = state.goingOn.removeValue(forKey: request) ?? false
+            if state.isEnded { return .failure(Parking.ended) }
+            if isInterrupted { return .failure(Parking.interrupted) }
+            return .success(state.park(parked, request.rawValue))
+        }
+        if try outcome.get() { lookout.wake(at: parked.deadline) }
+    }
+
+    private static let interrupted = Failure(.interrupted, "the caller was interrupted")
+    private static let ended = Failure(.interrupted, "the file system was unmounted")
     private static let lateTime = Duration.milliseconds(200)
     private static let late = Failure(.timedOut, "the provider did not answer in time")
 

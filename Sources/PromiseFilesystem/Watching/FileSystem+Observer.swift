@@ -40,7 +40,10 @@ extension FileSystem: LocalTreeObserver {
     package func treeChanged(_ changes: [TreeChange]) { echoes.add(changes) }
 
     package func noteOpenWrites() {
-        for node in opens.writtenNodes { noteWrites(of: node, isClosing: !opens.mayBeWritten(node)) }
+        for node in opens.writtenNodes {
+            noteWrites(of: node, isClosing: !opens.mayBeWritten(node))
+            settleIfUnused(node)
+        }
     }
 
     package func mayFollow(

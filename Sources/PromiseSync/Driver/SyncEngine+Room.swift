@@ -61,7 +61,6 @@ extension SyncEngine {
         let freed = node.localBytes
         try noteReleased(entry, node.version, &notices, transaction)
         notices.removedContent.append((id, node.generation))
-        notices.discarded.append(id)
         notices.nodes.append((id, true))
         try transaction.setRanges(of: id, to: ByteRangeSet())
         node.generation = node.generation.next

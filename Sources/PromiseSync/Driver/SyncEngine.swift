@@ -259,13 +259,15 @@ package final class SyncEngine: Sendable {
 
     func show(_ notices: Notices) {
         guard let observer = observer.withLock({ $0?.value }) else { return }
-        for node in notices.discarded {
-            hydrator.discard(node, because: Failure(.stale, "the provider has another version now"))
-        }
+        let staleness = Failure(.stale, "the provider has another version now")
+        for node in notices.discarded { hydrator.discard(node, because: staleness) }
         for (item, version) in notices.released { releases.note(item, version) }
         for node in notices.startedAgain { hydrator.startAgain(node) }
         if !notices.replaced.isEmpty { observer.namesReplaced(notices.replaced) }
-        for (node, generation) in notices.removedContent { remover.remove(node, generation) }
+        for (node, generation) in notices.removedContent {
+            hydrator.discard(node, generation, because: staleness)
+            remover.remove(node, generation)
+        }
         for (parent, name) in notices.entries { observer.entryChanged(in: parent, named: name) }
         for (node, content) in notices.nodes { observer.nodeChanged(node, content: content) }
         if !notices.tree.isEmpty { observer.treeChanged(notices.tree) }

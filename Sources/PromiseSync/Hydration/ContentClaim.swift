@@ -23,6 +23,9 @@ package struct ContentClaim: Sendable {
     /// Of the content, before the change.
     package var size: UInt64 { job.progress.size }
 
+    /// All of it is here.
+    package func isHere(_ range: ByteRange) -> Bool { job.ranges.contains(range) }
+
     /// Some of it is here: perhaps an edit that nobody else has.
     package func isPartlyHere(_ range: ByteRange) -> Bool {
         !range.isEmpty && job.ranges.missing(in: range) != [range]

@@ -8,7 +8,11 @@ import PromiseSystem
 extension Hydrator {
     /// The job of a node, made when there is none; nil when the content is whole already.
     func job(for id: NodeID) throws(Failure) -> HydrationJob? {
-        if let job = state.withLock({ $0.jobs[id] }) { return job }
+        while let job = state.withLock({ $0.jobs[id] }) {
+            if try job.isCurrent(in: index) { return job }
+            // Whoever has taken its content away a moment ago has not come to ending it yet.
+            startAgain(job)
+        }
         var made: HydrationJob?
         do throws(Failure) {
             let job = try register(&made, for: id)
@@ -45,5 +49,13 @@ extension Hydrator {
                 return job
             }
         }
+    }
+}
+
+extension HydrationJob {
+    /// The node has no other content now.
+    fileprivate func isCurrent(in index: Index) throws(Failure) -> Bool {
+        let found = try index.read { transaction throws(Failure) in try transaction.node(node) }
+        return found.map { $0.generation == generation } ?? true
     }
 }

@@ -12,10 +12,14 @@ extension Hydrator {
 
     /// The node is to show another version, and nothing of the one before is here: whoever waits waits for that.
     package func startAgain(_ node: NodeID) {
-        guard let job = state.withLock({ $0.jobs[node] }) else { return }
+        if let job = state.withLock({ $0.jobs[node] }) { startAgain(job) }
+    }
+
+    func startAgain(_ job: HydrationJob) {
         guard job.close() else { return job.waitWhileClosing() }
         remove(job)
         guard job.restarts < Hydrator.restartsMax else { return giveUp(job) }
+        let node = job.node
         let (waiters, program) = (job.endForSuccessor(), job.program)
         forgetFile(of: job)
         state.withLock { $0.restarts[node] = job.restarts + 1 }

@@ -65,6 +65,8 @@ extension Hydrator {
 
     func complete(_ job: HydrationJob) {
         var isAwaited = false
+        // It was emptied here a moment ago, and whoever waits goes on with that.
+        var isWholeAlready = false
         // An empty file has been fetched by nobody.
         let file: Result<SharedDescriptor?, Failure>
         do throws(Failure) { file = .success(try contentFile(of: job)) } catch {
@@ -78,21 +80,24 @@ extension Hydrator {
             let finished = job.isNoted ? nil : try finish(file, job.modificationTime)
             let digest = job.isNoted ? nil : digest(of: file, job)
             isAwaited = try index.write { transaction throws(Failure) in
-                guard var node = try transaction.node(job.node), mayStore(job, for: node) else { throw job.staleness }
+                guard var node = try transaction.node(job.node) else { throw job.staleness }
+                isWholeAlready = node.content == .whole
+                if isWholeAlready { return false }
+                guard mayStore(job, for: node) else { throw job.staleness }
                 if let digest { try store(digest, of: job, node, transaction) }
                 if let finished, node.content == .absent, node.modificationTime == job.modificationTime {
                     return try makeWhole(&node, finished, transaction)
                 }
                 return try makeWhole(&node, try finish(file, node.modificationTime), transaction)
             }
-            job.noted()
+            if !isWholeAlready { job.noted() }
             done = .success(())
         } catch {
             done = .failure(error)
         }
         remove(job)
         job.end(done)
-        guard case .success = done else { return forgetFile(of: job) }
+        guard case .success = done, !isWholeAlready else { return forgetFile(of: job) }
         note(nil, of: job.node)
         let count = completionCount.wrappingAdd(1, ordering: .relaxed).newValue
         let isLookDue = job.progress.size > sizes.smallFileMax || count % Hydrator.completionsPerLook == 0
@@ -301,13 +306,26 @@ extension Hydrator {
     /// Content is on its way, perhaps into a file that the index does not know of.
     package func isBusy(_ node: NodeID) -> Bool { state.withLock { $0.jobs[node] != nil } }
 
-    /// The content was replaced, removed or evicted: whoever waits is told.
-    package func discard(_ node: NodeID, because failure: Failure) {
+    /// The content was replaced, removed or evicted: whoever waits is told. `generation`: unless it
+    /// is other content that is waited for by now.
+    package func discard(
+        _ node: NodeID, _ generation: Generation? = nil, because failure: Failure
+    ) {
+        end(node, generation, .failure(failure))
+    }
+
+    /// The file was emptied: it is whole, and whoever waits goes on with what is there now.
+    package func settle(_ node: NodeID) { end(node, nil, .success(())) }
+
+    private func end(
+        _ node: NodeID, _ generation: Generation?, _ result: Result<Void, Failure>
+    ) {
         guard let job = state.withLock({ $0.jobs[node] }) else { return }
+        if let generation, job.generation != generation { return }
         // Whoever ends it already does not find what it was about.
         guard job.close() else { return job.waitWhileClosing() }
         remove(job)
-        job.end(.failure(failure))
+        job.end(result)
         forgetFile(of: job)
     }
 

@@ -57,6 +57,7 @@ enum Action {
 struct Notices {
     var entries: [(parent: NodeID, name: FileName)] = []
     var nodes: [(node: NodeID, content: Bool)] = []
+    /// Whoever waits for it is told that it is gone.
     var removedContent: [(node: NodeID, generation: Generation)] = []
     var hydrate: [NodeID] = []
     var discarded: [NodeID] = []

@@ -107,18 +107,29 @@ extension FileSystem {
     private func change(
         _ id: NodeID, _ changes: AttributeChanges, by caller: Caller
     ) throws(Failure) -> AttributesReply {
-        let answer: AttributesReply = try index.write { transaction throws(Failure) in
+        let answer: AttributesReply? = try index.write { transaction throws(Failure) in
             // The time that tells what was written is about to be another one.
             if changes.modificationTime != nil { try noteOpenWrites(of: id, countsDoubtful: true, transaction) }
-            guard var node = try transaction.node(id) else {
-                throw Failure(.stale, "the file is gone")
-            }
+            guard var node = try transaction.node(id) else { return nil }
             try change(&node, changes, by: caller, transaction)
             if changes.modificationTime != nil { try stampContent(of: node) }
             return attributesReply(for: node)
         }
+        guard let answer else { return try changeGhost(id, changes, by: caller) }
         engine.notePending()
         return answer
+    }
+
+    /// Of a removed folder that somebody has open, or works in: nobody else will see it.
+    private func changeGhost(
+        _ id: NodeID, _ changes: AttributeChanges, by caller: Caller
+    ) throws(Failure) -> AttributesReply {
+        guard var ghost = references.withLock({ $0.ghosts[id] }) else {
+            throw Failure(.stale, "the file is gone")
+        }
+        apply(changes, to: &ghost, by: caller)
+        references.withLock { $0.change(ghost) }
+        return attributesReply(for: ghost)
     }
 
     /// All but the size.
@@ -127,7 +138,8 @@ extension FileSystem {
         _ transaction: borrowing Transaction
     ) throws(Failure) {
         let before = Metadata(node)
-        try apply(changes, to: &node, by: caller, transaction)
+        apply(changes, to: &node, by: caller)
+        if changes.permissions != nil { try chmodAccessControl(of: node, transaction) }
         try transaction.update(node)
         guard
             differs(Metadata(node), before, kind: node.kind)
@@ -139,14 +151,9 @@ extension FileSystem {
         }
     }
 
-    private func apply(
-        _ changes: AttributeChanges, to node: inout Node, by caller: Caller, _ transaction: borrowing Transaction
-    ) throws(Failure) {
+    private func apply(_ changes: AttributeChanges, to node: inout Node, by caller: Caller) {
         let now = clock.now()
-        if let permissions = changes.permissions {
-            node.mode = permissions
-            try chmodAccessControl(of: node, transaction)
-        }
+        if let permissions = changes.permissions { node.mode = permissions }
         let groupBefore = node.group
         if let owner = changes.owner { node.owner = owner }
         if let group = changes.group { node.group = group }
@@ -198,7 +205,7 @@ extension FileSystem {
             }
             if let reply = try resizeFile(&resizing) {
                 if size == 0, node.content != .whole {
-                    engine.hydrator.discard(id, because: Failure(.stale, "the file was truncated"))
+                    engine.hydrator.settle(id)
                 }
                 engine.notePending()
                 return reply

@@ -65,10 +65,9 @@ extension FileSystem {
             guard let node = try known(id) else { throw Failure(.stale, "the file is gone") }
             // First, as on a local disk: a write that is told as failed has left no bytes.
             if clearsSetID, node.mode & 0o6000 != 0 { try self.clearSetID(of: id, for: caller) }
-            let written =
-                node.content == .whole
-                ? try store(bytes, at: position, of: id, in: file)
-                : try writePartial(bytes, at: position, of: id, in: file)
+            let writing = Writing(
+                tree: self, id: id, position: position, file: file, isResent: caller.isResent)
+            let written = try writing.carryOut(bytes, isWhole: node.content == .whole)
             // Of the kernel's pages nobody is told how much was written, only whether all was.
             if isPageWrite, let problem = written.problem { throw problem }
             reply(.success(written.count))
@@ -76,83 +75,6 @@ extension FileSystem {
             reply(.failure(error))
         }
         return nil
-    }
-
-    /// Throws when nothing was written.
-    private func store(
-        _ bytes: UnsafeRawBufferPointer, at position: FilePosition, of id: NodeID, in file: SharedDescriptor
-    ) throws(Failure) -> Written {
-        guard position.appends else { return try Written(bytes, at: position.offset, in: file) }
-        let (written, isMoved) = try Written.appending(bytes, at: position.offset, in: file)
-        if isMoved { nodeChanged(id, content: true) }
-        return written
-    }
-
-    /// Writes where content is still on its way; the rest is brought here in the background, as an upload needs it.
-    private func writePartial(
-        _ bytes: UnsafeRawBufferPointer, at position: FilePosition, of id: NodeID, in file: SharedDescriptor
-    ) throws(Failure) -> Written {
-        let offset = position.offset
-        let wanted = ByteRange(offset: offset, count: UInt64(bytes.count))
-        guard let claim = try engine.hydrator.claim(wanted, of: id) else {
-            return try store(bytes, at: position, of: id, in: file)
-        }
-        let written: Written
-        do throws(Failure) {
-            written = try Written(bytes, at: offset, in: file)
-        } catch {
-            claim.withdraw()
-            throw error
-        }
-        let range = ByteRange(offset: offset, count: UInt64(written.count))
-        do throws(Failure) {
-            try note(range, of: id, under: claim)
-        } catch {
-            takeBack(range, of: id, in: file, under: claim)
-            throw error
-        }
-        claim.confirm(.written(range))
-        engine.notePending()
-        engine.hydrator.hydrateInBackground(id)
-        return written
-    }
-
-    private func note(_ range: ByteRange, of id: NodeID, under claim: ContentClaim) throws(Failure) {
-        try index.write { transaction throws(Failure) in
-            guard var node = try transaction.node(id), node.content != .absent else { return }
-            node.size = max(node.size, range.upper)
-            node.noteEdit(at: clock.now())
-            if node.content == .partial {
-                try transaction.setRanges(of: id, to: claim.ranges(after: .written(range), of: node))
-            } else {
-                // Whoever made it whole took the write's time from the content file.
-                try stampContent(of: node)
-            }
-            try transaction.update(node)
-            try markPending(namesOf: id, transaction)
-        }
-    }
-
-    /// The content file has bytes that the index could not be told of. Those that were not here
-    /// before are fetched again. The others are in the place of what was here, perhaps an edit, so
-    /// they are one.
-    private func takeBack(
-        _ range: ByteRange, of id: NodeID, in file: SharedDescriptor, under claim: ContentClaim
-    ) {
-        let size = claim.size
-        do throws(SystemError) {
-            // The end of the file is claimed, so nobody else has moved it.
-            if range.upper > size {
-                try truncate(file.number, to: size, label: "content.write.back")
-            }
-        } catch {
-            // What cannot be taken away is there.
-            claim.confirm(.written(range))
-            return noteSize(of: id)
-        }
-        let isEdit = claim.isPartlyHere(range)
-        claim.withdraw()
-        if isEdit { noteEdit(of: id) }
     }
 
     // MARK: Space and holes
@@ -232,7 +154,7 @@ extension FileSystem {
         return try contentFile(of: node)
     }
 
-    /// Runs `body` when the whole content is here.
+    /// Runs `body` when the whole content is here; fails at once when it cannot come now.
     func whenWhole<Value: Sendable>(
         _ id: NodeID, for caller: Caller, reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) -> ParkedRequest? {
@@ -252,6 +174,7 @@ extension FileSystem {
                 return nil
             }
             program = try admit(caller, to: id)
+            if let failure = engine.connectionFailure { throw failure }
         } catch {
             reply(.failure(error))
             return nil
@@ -263,35 +186,5 @@ extension FileSystem {
         guard let waiter else { return nil }
         parking.onAbandon(parked) { [engine] in engine.hydrator.detach(waiter, from: id) }
         return parked
-    }
-}
-
-/// What a write has come to: fewer bytes than were given when something has stopped it on the way
-/// (write(2)).
-private struct Written {
-    var count: Int
-    var problem: Failure?
-
-    private init(_ count: Int, _ problem: SystemError?) throws(Failure) {
-        if count == 0, let problem { throw Failure(problem) }
-        self.count = count
-        self.problem = problem.map { Failure($0) }
-    }
-
-    /// Throws when nothing was written.
-    init(
-        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, in file: SharedDescriptor
-    ) throws(Failure) {
-        let (count, problem) = writeSome(file.number, bytes, at: offset, label: "content.write")
-        try self.init(count, problem)
-    }
-
-    /// The same at the end. True: that was not at `offset`, as the kernel thought.
-    static func appending(
-        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, in file: SharedDescriptor
-    ) throws(Failure) -> (Written, Bool) {
-        let (count, problem, isMoved) = appendSome(
-            file.number, bytes, at: offset, label: "content.append")
-        return (try Written(count, problem), isMoved)
     }
 }

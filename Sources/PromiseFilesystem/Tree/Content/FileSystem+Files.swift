@@ -22,7 +22,7 @@ extension FileSystem {
             reply(.success(OpenReply(handle: known.handle, backing: known.backing, keepsCache: true)))
             return nil
         }
-        if request.isWritable,
+        if request.isWritable || request.truncates,
             case .taken(let parked) = turn(
                 for: .writing(id), caller, reply: reply, again: { [self] in open(id, request, caller: caller, reply: reply) })
         {
@@ -36,7 +36,8 @@ extension FileSystem {
                 throw Failure(.stale, "the file is gone")
             }
             guard node.kind == .file else { throw Failure(.invalid, "only files are opened") }
-            if request.truncates && request.isWritable {
+            // Also of who only reads (the kernel has asked for the right to write), as on a disk.
+            if request.truncates {
                 try resize(
                     id, to: 0, AttributeChanges(clearsSetID: request.clearsSetID), by: caller)
                 if request.clearsSetID, node.mode & 0o6000 != 0 {
@@ -173,11 +174,22 @@ extension FileSystem {
     /// An announced open came to nothing.
     func withdraw(_ id: NodeID) {
         opens.withdraw(id)
-        if !opens.isOpen(id), opens.writeFile(of: id) != nil { noteWrites(of: id, isClosing: true) }
-        let node = opens.isOpen(id) ? nil : try? known(id)
-        if node?.isOpenForWriting == true { noteUnwritten(id) }
-        // It may have lost its last name while the open was under way.
-        if node?.linkCount == 0 { deleteIfNameless(id) }
+        // What the last close left to it, which took it for an open that may be for writing.
+        if opens.isLeftMapped(id) { _ = linger(id) }
+        if !opens.mayBeWritten(id), !opens.hasHandles(id), opens.writeFile(of: id) != nil {
+            noteWrites(of: id, isClosing: true)
+        }
+        if !opens.isOpen(id), (try? known(id))?.isOpenForWriting == true { noteUnwritten(id) }
+        settleIfUnused(id)
+    }
+
+    /// The last use of a file may have ended, also one that had to wait for the index: what was
+    /// unlinked goes, and content that is never to stay here.
+    func settleIfUnused(_ id: NodeID) {
+        if !opens.isOpen(id), let node = try? known(id) {
+            if node.linkCount == 0 { deleteIfNameless(id) }
+            if node.pin == .onlineOnly { evictIfOnlineOnly(id) }
+        }
         opens.forgetIfUnused(id)
     }
 

@@ -57,8 +57,7 @@ extension FileSystem {
         opens.endLingering(id)
         // A page that was written to before may take more without its file's time moving.
         noteWrites(of: id, isClosing: true, countsDoubtful: false, isCertain: wasMapped)
-        deleteIfNameless(id)
-        opens.forgetIfUnused(id)
+        settleIfUnused(id)
         return nil
     }
 }

@@ -142,7 +142,7 @@ extension FileSystem {
         if isEdit { noteEdit(of: id) }
         guard isWritten else { return }
         noteWrites(of: id, isClosing: !opens.mayBeWritten(id))
-        opens.forgetIfUnused(id)
+        settleIfUnused(id)
     }
 
     /// For the last time, when nobody can write any more.

@@ -41,15 +41,7 @@ extension FileSystem {
     }
 
     package func forget(_ node: NodeID, lookups: UInt64) {
-        references.withLock { references in
-            let known = references.lookups[node, default: 0]
-            if known > lookups {
-                references.lookups[node] = known - lookups
-            } else {
-                references.lookups[node] = nil
-                references.ghosts[node] = nil
-            }
-        }
+        references.withLock { $0.forget(node, lookups: lookups) }
     }
 
     /// The reply that gives the kernel one more reference to a node. Within the transaction that read the node: a node that

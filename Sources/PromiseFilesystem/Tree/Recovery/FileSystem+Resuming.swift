@@ -80,6 +80,7 @@ extension FileSystem {
     /// written meanwhile.
     package func resumeOpenFiles() {
         echoes.refuseStrays()
+        references.withLock { $0.areInherited = true }
         for id in opens.inheritedNodes {
             do throws(Failure) {
                 guard let node = try known(id), node.kind == .file else { continue }

@@ -19,9 +19,7 @@ struct Removed {
     func finish(in tree: FileSystem) {
         for file in going { tree.engine.remover.remove(file.node, file.generation) }
         guard isDeleted else { return }
-        tree.references.withLock { references in
-            if references.lookups[node.id] != nil { references.ghosts[node.id] = node }
-        }
+        tree.references.withLock { $0.keep(node) }
         guard node.kind == .file else { return }
         tree.engine.hydrator.discard(node.id, because: Failure(.stale, "the file was removed"))
         guard node.content != .absent else { return }
