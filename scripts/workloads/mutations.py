@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Puts faults into the engine, one at a time, and says how many schedules of the simulation it takes to find each.
 
-usage: mutations.py BUILD-FOLDER [--only NAME,…] [--schedules 20000] [--list]
+usage: mutations.py BUILD-FOLDER [--only NAME,…] [--schedules 20000]
+       mutations.py --list | --check
 example: scripts/workloads/mutations.py /var/tmp/mutations --only two-operations-on-one-item
 
 A copy of the project is made and built in BUILD-FOLDER, once, with each fault behind a switch; a later run uses it again. Ends with
-1 when a fault is not found within the schedules, or when its text is not in the source any more.
+1 when a fault is not found within the schedules, or when its text is not in the source any more: --check looks for that alone.
 """
 import argparse, os, re, shutil, subprocess, sys, time
 
@@ -62,9 +63,9 @@ MUTATIONS = [
     # Each way to give a name another node counts on ("edits-are-counted-on"), so that no two nodes of a name count alike, and the
     # line that looks after it alone changes nothing: with it goes what it covers.
     ("an-earlier-edit-is-the-last-one", SYNC + "Machine/Operations/Answering.swift",
-     "if remote != local { try keepEdited(operation, than: edits, transaction) }",
+     "if remote != local { try keepEdited(operation, than: edits, turn, transaction) }",
      "let edits = FAULTY ? operation.edits : edits\n"
-     "            if remote != local && !FAULTY { try keepEdited(operation, than: edits, transaction) }"),
+     "            if remote != local && !FAULTY { try keepEdited(operation, than: edits, turn, transaction) }"),
     ("what-was-made-is-what-left", SYNC + "Machine/Turns/Turn+Identity.swift",
      "let shown = try transaction.entry(for: known.identifier), shown.id != own",
      "let shown = try transaction.entry(for: known.identifier), shown.id != own && !FAULTY"),
@@ -143,6 +144,18 @@ def put_in(tree, chosen):
     return missing
 
 
+def check():
+    """Whether each fault's text is in the source, once."""
+    wrong = []
+    for name, path, old, _ in MUTATIONS:
+        with open(os.path.join(ROOT, path)) as file:
+            count = file.read().count(old)
+        if count != 1:
+            wrong.append(name)
+            print(f"{name}: its text is {count} times in {path}")
+    return wrong
+
+
 def build(folder, tree):
     done = subprocess.run(["swift", "build", "-c", "release", "--package-path", tree, "--scratch-path",
                            os.path.join(folder, "build"), "--product", "simulate"], capture_output=True, text=True)
@@ -181,7 +194,10 @@ def main():
     parser.add_argument("--only", default=None)
     parser.add_argument("--schedules", type=int, default=20_000)
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
+    if arguments.check:
+        sys.exit(1 if check() else 0)
     wanted = arguments.only.split(",") if arguments.only else None
     chosen = [each for each in MUTATIONS if wanted is None or each[0] in wanted]
     if arguments.list or not arguments.folder:
