@@ -1,0 +1,96 @@
+import PromiseCore
+import PromiseFilesystem
+import PromiseProvider
+import PromiseSystem
+import PromiseTestSupport
+import Testing
+
+/// Modes that were given on one side while the other one did something else with the same file.
+@Suite struct RightsTests {
+    private let time = Timestamp(seconds: 1_234_567, nanoseconds: 0)
+
+    /// Runs `here` and `there` without either side hearing of the other; expects the mode on both in the end.
+    private func apart(
+        here: (SimulatedDomain) async throws -> Void, there: (MemoryProvider, ItemIdentifier) async -> Void,
+        mode: UInt32, result: [String] = ["secret=first"], then: (SimulatedDomain) async throws -> Void = { _ in }
+    ) async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("first", to: ["secret"])
+            try await domain.expectBothSidesTheSame("before")
+            let item = try #require(await domain.provider.stored(at: ["secret"])).identifier
+            await domain.provider.fail(ProviderError(.offline, "the network is gone"))
+            try await here(domain)
+            await there(domain.provider, item)
+            await domain.provider.fail(nil)
+            try await domain.expectBothSidesTheSame()
+            #expect(await domain.provider.tree() == result)
+            #expect(await domain.provider.items[item]?.item.metadata.mode == mode)
+            #expect(try await domain.node(at: ["secret"]).permissions == mode)
+            try await then(domain)
+        }
+    }
+
+    /// What others wrote was agreed on with the old mode, and the new one forgotten.
+    @Test func aModeGivenHereStaysWhenOthersEditTheContent() async throws {
+        try await apart(
+            here: { try await $0.setMode(0o600, of: ["secret"]) },
+            there: { await $0.change($1, text: "second") }, mode: 0o600, result: ["secret=second"])
+    }
+
+    /// The name gets a new node then.
+    @Test func aModeGivenHereToWhatIsOpenStaysWhenOthersEditTheContent() async throws {
+        try await apart(
+            here: { domain in
+                _ = try await domain.open(["secret"])
+                try await domain.setMode(0o600, of: ["secret"])
+            },
+            there: { await $0.change($1, text: "second") }, mode: 0o600, result: ["secret=second"])
+    }
+
+    @Test func aModeGivenHereStaysWhenOthersGiveATime() async throws {
+        try await apart(
+            here: { try await $0.setMode(0o600, of: ["secret"]) },
+            there: { await $0.change($1, time: 1_234_567) }, mode: 0o600
+        ) { domain in
+            let node = try await domain.node(at: ["secret"])
+            #expect(node.modificationTime == time)
+        }
+    }
+
+    @Test func aTimeGivenHereStaysWhenOthersGiveAMode() async throws {
+        try await apart(
+            here: { try await $0.setTime(time, of: ["secret"]) },
+            there: { await $0.change($1, mode: 0o600) }, mode: 0o600
+        ) { domain in
+            let stored = try #require(await domain.provider.stored(at: ["secret"]))
+            #expect(stored.metadata.modificationTime == time)
+        }
+    }
+
+    /// They told the provider first.
+    @Test func ofTwoModesTheOthersStays() async throws {
+        try await apart(
+            here: { try await $0.setMode(0o600, of: ["secret"]) },
+            there: { await $0.change($1, text: "second", mode: 0o640) }, mode: 0o640, result: ["secret=second"])
+    }
+
+    /// The document has what was given to it here, and the version beside it no more than that.
+    @Test func aModeGivenHereStaysWhenBothEditTheContent() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("first", to: ["secret"])
+            try await domain.expectBothSidesTheSame("before")
+            let item = try #require(await domain.provider.stored(at: ["secret"])).identifier
+            await domain.provider.fail(ProviderError(.offline, "the network is gone"))
+            try await domain.setMode(0o600, of: ["secret"])
+            try await domain.write("what is here", to: ["secret"])
+            await domain.provider.change(item, text: "second")
+            await domain.provider.fail(nil)
+            try await domain.expectBothSidesTheSame()
+            let modes = await domain.provider.items.values.filter { $0.item.kind == .file }.map(\.item.metadata.mode)
+            #expect(modes == [0o600, 0o600])
+            #expect(try await domain.node(at: ["secret"]).permissions == 0o600)
+        }
+    }
+}
