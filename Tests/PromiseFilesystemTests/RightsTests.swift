@@ -75,6 +75,19 @@ import Testing
             there: { await $0.change($1, text: "second", mode: 0o640) }, mode: 0o640, result: ["secret=second"])
     }
 
+    /// As a chmod shows where it makes another version: what is here was not changed by it, and told over it.
+    @Test func aModeThatOthersGaveStaysWhenTheSameContentIsWrittenHere() async throws {
+        try await apart(
+            here: { try await $0.write("first", to: ["secret"]) },
+            there: { await $0.change($1, text: "first", mode: 0o600) }, mode: 0o600)
+    }
+
+    @Test func aModeThatOthersGaveStaysWhenTheContentIsEditedHere() async throws {
+        try await apart(
+            here: { try await $0.write("other", to: ["secret"]) },
+            there: { await $0.change($1, text: "first", mode: 0o600) }, mode: 0o600, result: ["secret=other"])
+    }
+
     /// The document has what was given to it here, and the version beside it no more than that.
     @Test func aModeGivenHereStaysWhenBothEditTheContent() async throws {
         let domain = try SimulatedDomain()

@@ -72,6 +72,24 @@ enum Agreement {
         try transaction.setRemote(item.identifier, isNews ? .present(item) : nil)
         if isNews { turn.noteDivergence() }
     }
+
+    /// The content is the same on both sides, under a version that is new here: a chmod makes one
+    /// where versions are made of what is known of a file. Rights that others gave with it are
+    /// news, which is followed next. `isTold`: it was sent from here with its rights.
+    static func reachContent(
+        of item: Item, edits: UInt64, isTold: Bool, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        let known = try transaction.synced(item.identifier)?.item
+        try turn.agreeOnContent(of: item, edits: edits, transaction)
+        guard !isTold, let known, known.version != .unagreed, known.hasOtherRights(than: item),
+            var agreed = try transaction.synced(item.identifier)
+        else { return }
+        agreed.item.takeRights(of: known)
+        try transaction.setSynced(agreed)
+        try transaction.setRemote(item.identifier, .present(item))
+        turn.noteDivergence()
+    }
 }
 
 extension Item {

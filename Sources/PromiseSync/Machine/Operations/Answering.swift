@@ -91,7 +91,9 @@ enum Answering {
         if let edits = try editsOf(remote, local, operation, item, &turn, transaction) {
             if remote != local { try keepEdited(operation, than: edits, turn, transaction) }
             try OwnMoves.agree(on: item, transaction)
-            try turn.agreeOnContent(of: item, edits: edits, transaction)
+            let isTold = try turn.sentCandidates(of: item, transaction)
+                .contains { $0.sent.digest == remote && $0.sent.tellsRights }
+            try Agreement.reachContent(of: item, edits: edits, isTold: isTold, &turn, transaction)
             try forgetMade(item, digest: remote, turn, transaction)
             try setVersion(item.version, of: operation, &turn, transaction)
             try transaction.setFingerprint(
