@@ -88,6 +88,44 @@ import Testing
             there: { await $0.change($1, text: "first", mode: 0o600) }, mode: 0o600, result: ["secret=other"])
     }
 
+    /// The content went with the mode that was known here, and undid it. `isLost`: the answer is.
+    @Test(arguments: [false, true]) func aModeThatOthersGaveStaysWhenNewContentIsSent(isLost: Bool) async throws {
+        try await unseen(isLost: isLost, result: "secret=second") { try await $0.write("second", to: ["secret"]) }
+    }
+
+    @Test(arguments: [false, true]) func aModeThatOthersGaveStaysWhenATimeIsSent(isLost: Bool) async throws {
+        try await unseen(isLost: isLost, result: "secret=first") { domain in
+            try await domain.setTime(time, of: ["secret"])
+        }
+    }
+
+    /// Others give a mode, of which nothing is seen before `here` was sent.
+    private func unseen(
+        isLost: Bool, result: String, here: (SimulatedDomain) async throws -> Void
+    ) async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("first", to: ["secret"])
+            try await domain.expectBothSidesTheSame("before")
+            let item = try #require(await domain.provider.stored(at: ["secret"])).identifier
+            let gate = Gate()
+            await domain.provider.holdListings(at: gate)
+            await domain.provider.change(item, mode: 0o600)
+            let before = await domain.provider.items[item]?.item.metadata.modificationTime
+            if isLost { await domain.provider.loseAcknowledgements(1) }
+            try await here(domain)
+            while await domain.provider.items[item]?.item.metadata.modificationTime == before {
+                try await Task.sleep(for: .milliseconds(1))
+            }
+            await domain.provider.holdListings(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(await domain.provider.tree() == [result])
+            #expect(await domain.provider.items[item]?.item.metadata.mode == 0o600)
+            #expect(try await domain.node(at: ["secret"]).permissions == 0o600)
+        }
+    }
+
     /// The document has what was given to it here, and the version beside it no more than that.
     @Test func aModeGivenHereStaysWhenBothEditTheContent() async throws {
         let domain = try SimulatedDomain()

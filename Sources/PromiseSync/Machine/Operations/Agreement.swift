@@ -15,9 +15,9 @@ extension Operation {
     }
 
     /// The provider was told to change an item, and nothing of its rights.
-    var tellsNoMetadata: Bool {
+    var tellsNoRights: Bool {
         guard case .modify(_, let changes, _, _) = work else { return false }
-        return changes.metadata == nil
+        return !changes.tellsRights
     }
 
     /// What both sides agree on when the provider answers with `item`. Who only moved an item has
@@ -25,12 +25,9 @@ extension Operation {
     /// has not followed it where others moved it. `known` is what was agreed on before.
     func agreed(on item: Item, known: Item?, keepsTimes: Bool) -> Item {
         var agreed = item
-        if let sent = sentMetadata {
-            agreed.metadata = sent
-        } else if tellsNoMetadata, let known {
-            // What others did to its rights is seen by this answer only.
-            agreed.takeRights(of: known)
-        }
+        if let sent = sentMetadata { agreed.metadata = sent }
+        // What others did to its rights is seen by this answer only.
+        if tellsNoRights, let known { agreed.takeRights(of: known) }
         if case .modify(_, let changes, _, _) = work, changes.place == nil, let known {
             (agreed.parent, agreed.name) = (known.parent, known.name)
         }
@@ -90,6 +87,11 @@ enum Agreement {
         try transaction.setRemote(item.identifier, .present(item))
         turn.noteDivergence()
     }
+}
+
+extension ItemChanges {
+    /// Mode and owners are given, and not only named beside the time that is.
+    var tellsRights: Bool { metadata != nil && !keepsRights }
 }
 
 extension Item {
