@@ -66,7 +66,7 @@ extension ExtensionProvider {
             query.add("parent", word(place.parent))
             query.add("name", place.name.bytes)
         }
-        if let metadata = changes.metadata { query.add(metadata) }
+        if let metadata = changes.metadata { query.add(metadata, keepsRights: changes.keepsRights) }
         if let target = changes.target { query.add("target", target) }
         let body = contents.map { FileBody(source: $0, pool: pool) }
         let place = contents == nil ? path(reference) : "\(path(reference))/content"
@@ -115,10 +115,13 @@ private struct Query {
 
     mutating func add(_ key: String, _ value: String) { add(key, Array(value.utf8)) }
 
-    mutating func add(_ metadata: Metadata) {
-        add("mode", "\(metadata.mode)")
-        add("owner", "\(metadata.owner)")
-        add("group", "\(metadata.group)")
+    /// What is not named stays as it is.
+    mutating func add(_ metadata: Metadata, keepsRights: Bool = false) {
+        if !keepsRights {
+            add("mode", "\(metadata.mode)")
+            add("owner", "\(metadata.owner)")
+            add("group", "\(metadata.group)")
+        }
         add("modified", "\(metadata.modificationTime.rawValue)")
     }
 }

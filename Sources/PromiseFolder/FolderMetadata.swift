@@ -10,9 +10,25 @@ struct FolderMetadata: Sendable {
     /// For tests: called between the last check of a conditional write and its taking effect.
     let beforeTakingEffect: (@Sendable () -> Void)?
 
+    /// What new content of an item is to have. Rights that are to be kept are those of this moment.
+    func wanted(_ changes: ItemChanges, of located: LocatedItem) throws(ProviderError) -> Metadata {
+        guard changes.keepsRights else {
+            return changes.metadata ?? located.entry.status.metadata
+        }
+        let now = try mapped("'\(display(located.path))' cannot be looked at") {
+            () throws(SystemError) in
+            let flags = openPathOnly | O_NOFOLLOW
+            let file = try Descriptor.open(
+                located.entry.name, in: located.folder.number, flags: flags,
+                label: "folder.rights.open")
+            return try FileStatus.of(descriptor: file.number, label: "folder.rights.status")
+        }
+        return changes.metadata(over: now.metadata) ?? now.metadata
+    }
+
     /// Throws `.conflict` when it is not what was looked at any more, or of a file when others have
     /// written to it since: the time that belongs to the old bytes would hide theirs.
-    func set(_ metadata: Metadata, of located: LocatedItem) throws(ProviderError) -> LocatedItem {
+    func set(_ changes: ItemChanges, of located: LocatedItem) throws(ProviderError) -> LocatedItem {
         let status = located.entry.status
         let name = located.entry.name
         beforeTakingEffect?()
@@ -27,6 +43,7 @@ struct FolderMetadata: Sendable {
             else {
                 throw SystemError(errno: EEXIST, label: "folder.metadata.open")
             }
+            guard let metadata = changes.metadata(over: now.metadata) else { return located }
             let isTimed = now.modificationTime == status.modificationTime
             guard status.kind != .file || isTimed && now.size == status.size else {
                 throw SystemError(errno: EEXIST, label: "folder.metadata.changed")

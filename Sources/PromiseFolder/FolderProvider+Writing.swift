@@ -174,8 +174,8 @@ extension FolderProvider {
                     .conflict, "content is replaced only with the version it replaces")
             }
             located = try replace(located, changes, contents: contents, flag: flag)
-        } else if let metadata = changes.metadata {
-            located = try applyMetadata(metadata, to: located)
+        } else if changes.metadata != nil {
+            located = try applyMetadata(changes, to: located)
         }
         if let destination {
             guard located.parent != nil else {
@@ -225,12 +225,13 @@ extension FolderProvider {
         let temporary: TemporaryEntry
         if let contents {
             temporary = try files.write(
-                contents, metadata: changes.metadata ?? status.metadata,
+                contents, metadata: try metadata.wanted(changes, of: located),
                 keepsTime: changes.metadata != nil,
                 replacing: located.entry, for: located.folder, place: place, flag: flag)
         } else {
             temporary = try files.link(
-                changes.target ?? [], metadata: changes.metadata, for: located.folder, place: place)
+                changes.target ?? [], metadata: changes.metadata(over: status.metadata),
+                for: located.folder, place: place)
         }
         var replaced = try exchange.exchange(
             temporary, with: located, validating: contents, flag: flag)
@@ -242,20 +243,20 @@ extension FolderProvider {
         return result
     }
 
-    private func applyMetadata(_ metadata: Metadata, to located: LocatedItem) throws(ProviderError)
-        -> LocatedItem
-    {
+    private func applyMetadata(
+        _ changes: ItemChanges, to located: LocatedItem
+    ) throws(ProviderError) -> LocatedItem {
         // A new time is a new version, so nobody's content may come in between.
-        if metadata.modificationTime != located.entry.status.modificationTime,
+        if changes.metadata?.modificationTime != located.entry.status.modificationTime,
             located.entry.status.kind == .file
         {
             return try lock.withTurn { () throws(ProviderError) in
                 guard try exchange.isUnchanged(located) else {
                     throw ProviderError.changed(located)
                 }
-                return try self.metadata.set(metadata, of: located)
+                return try metadata.set(changes, of: located)
             }
         }
-        return try self.metadata.set(metadata, of: located)
+        return try metadata.set(changes, of: located)
     }
 }

@@ -21,9 +21,10 @@ struct TemporaryFiles: Sendable {
 
     /// Writes a file under a hidden name. It has its content, attributes and mark, and is on the
     /// disk, when this returns. `old` is what it is to replace, whose identifier goes on; nil for a
-    /// new item.
+    /// new item. `wanted`: asked when the content is there, which may take long.
     func write(
-        _ contents: any ContentSource, metadata wanted: Metadata, keepsTime: Bool,
+        _ contents: any ContentSource,
+        metadata wanted: @autoclosure () throws(ProviderError) -> Metadata, keepsTime: Bool,
         replacing old: FolderEntry?, for target: OpenFolder,
         place: TemporaryPlace, flag: CancellationFlag
     ) throws(ProviderError) -> TemporaryEntry {
@@ -36,6 +37,7 @@ struct TemporaryFiles: Sendable {
         }
         do throws(ProviderError) {
             try copy(contents, to: file.number, flag: flag)
+            let wanted = try wanted()
             return try mapped("the upload cannot be finished") { () throws(SystemError) in
                 try metadata.setOfUpload(wanted, of: file.number, keepsTime: keepsTime)
                 var status = try FileStatus.of(

@@ -45,8 +45,19 @@ package struct ItemChanges: Hashable, Sendable {
     private var parent: ItemReference?
     private var name: FileName?
     package var metadata: Metadata?
+    /// Of the metadata only the time is meant. Mode, owner and group are as they were known to be,
+    /// and others may have given others since: what is there stays.
+    package var keepsRights = false
     /// A link's new target.
     package var target: [UInt8]?
+
+    /// What an item is to have that has `present` now; nil: that.
+    package func metadata(over present: Metadata) -> Metadata? {
+        guard let metadata, keepsRights else { return metadata }
+        var result = present
+        result.modificationTime = metadata.modificationTime
+        return result
+    }
 
     package init(place: (parent: ItemReference, name: FileName)? = nil, metadata: Metadata? = nil, target: [UInt8]? = nil) {
         self.metadata = metadata

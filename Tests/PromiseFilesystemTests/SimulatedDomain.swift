@@ -338,6 +338,24 @@ final class SimulatedDomain: Sendable {
         }
     }
 
+    /// As chmod(2).
+    func setMode(_ mode: UInt32, of path: [String]) async throws {
+        let node = try await node(at: path).node
+        _ = try await call {
+            filesystem.setAttributes(
+                of: node, handle: nil, AttributeChanges(permissions: mode), caller: caller, reply: $0)
+        }
+    }
+
+    /// As utimensat(2).
+    func setTime(_ time: Timestamp, of path: [String]) async throws {
+        let node = try await node(at: path).node
+        let changes = AttributeChanges(modificationTime: .at(time))
+        _ = try await call {
+            filesystem.setAttributes(of: node, handle: nil, changes, caller: caller, reply: $0)
+        }
+    }
+
     /// As fsync(2).
     func synchronize(_ file: OpenFile) async throws {
         _ = try await call { (reply: @escaping Reply<Void>) in

@@ -29,6 +29,24 @@ struct FolderWritingTests {
         return (fixture, interference)
     }
 
+    /// Its version says nothing of a mode that others gave.
+    @Test func contentAndTimeLeaveTheModeThatIsThere() async throws {
+        let (fixture, _) = try await fixture("rights")
+        let (item, reference) = try await fixture.item("file")
+        #expect(chmod(fixture.folder.string + "/file", 0o600) == 0)
+        var changes = ItemChanges(metadata: item.metadata)
+        changes.metadata?.modificationTime = Timestamp(seconds: 1_000, nanoseconds: 0)
+        changes.keepsRights = true
+        let edited = try await fixture.provider.modify(
+            reference, changes: changes, contents: try MemorySource(Array("edited".utf8)), baseVersion: item.version)
+        #expect(edited.metadata.mode == 0o600 && edited.metadata.modificationTime.seconds == 1_000)
+        #expect(chmod(fixture.folder.string + "/file", 0o640) == 0)
+        changes.metadata?.modificationTime = Timestamp(seconds: 2_000, nanoseconds: 0)
+        let touched = try await fixture.provider.modify(
+            reference, changes: changes, contents: nil, baseVersion: edited.version)
+        #expect(touched.metadata.mode == 0o640 && touched.metadata.modificationTime.seconds == 2_000)
+    }
+
     @Test func anItemIsNotBelievedGoneWhileAFolderAboveItIsMoved() async throws {
         let (fixture, _) = try await fixture("above")
         try fixture.folder.makeFolder("top/a/inner")

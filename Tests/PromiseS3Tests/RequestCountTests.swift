@@ -46,6 +46,25 @@ struct RequestCountTests {
             reference(name), changes: changes, contents: nil, baseVersion: ContentVersion(tag))
     }
 
+    /// Nothing is asked for it: what is kept with an object is looked at before it is replaced anyway.
+    @Test func newContentKeepsTheModeThatOthersGave() async throws {
+        try await withBucket(honoursConditions: true) { provider, bucket, server in
+            bucket.put("a", "text", ["x-amz-meta-mode: 33188"])
+            let item = try #require(try await provider.enumerateItems(in: root, page: nil).items.first)
+            bucket.put("a", "text", ["x-amz-meta-mode: 33152"])
+            var changes = ItemChanges(metadata: item.metadata)
+            changes.keepsRights = true
+            let asked = try await methods(server) {
+                let edited = try await provider.modify(
+                    reference("a"), changes: changes, contents: try MemorySource(Array("new".utf8)),
+                    baseVersion: item.version)
+                #expect(edited.metadata.mode == 0o600)
+            }
+            #expect(asked == ["HEAD", "PUT"])
+            #expect(try await provider.item(for: reference("a")).metadata.mode == 0o600)
+        }
+    }
+
     /// 45 requests came before a mount was there.
     @Test func aFirstListingTriesNothing() async throws {
         try await withBucket(honoursConditions: true, isKnown: false) { provider, bucket, server in

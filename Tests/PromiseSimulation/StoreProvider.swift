@@ -289,7 +289,7 @@ final class StoreProvider: Provider, @unchecked Sendable {
                 item.version = store.version(of: target)
             }
             if let place = changes.place { try move(&item, to: place) }
-            if let metadata = changes.metadata { item.metadata = metadata }
+            if let metadata = changes.metadata(over: item.metadata) { item.metadata = metadata }
             store.put(item)
             return told(item)
         }

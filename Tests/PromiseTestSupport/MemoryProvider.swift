@@ -248,7 +248,7 @@ package actor MemoryProvider: Provider {
         }
         if contents != nil, changes.place != nil, movesLeftOut > 0 {
             movesLeftOut -= 1
-            if let metadata = changes.metadata { stored.item.metadata = metadata }
+            if let metadata = changes.metadata(over: stored.item.metadata) { stored.item.metadata = metadata }
             items[reference.identifier] = stored
             noteChange(in: stored.item.parent)
             throw ProviderError(.retry, "the connection broke off")
@@ -265,7 +265,7 @@ package actor MemoryProvider: Provider {
             stored.item.parent = place.parent.identifier
             stored.item.name = place.name
         }
-        if let metadata = changes.metadata { stored.item.metadata = metadata }
+        if let metadata = changes.metadata(over: stored.item.metadata) { stored.item.metadata = metadata }
         if let target = changes.target {
             counter += 1
             stored.item.target = target

@@ -56,15 +56,21 @@ extension S3Provider {
         var result: Item?
         if let payload { result = try await replace(reference.path, payload, changes, baseVersion) }
         let base = result?.version ?? baseVersion
+        if let result, changes.place == nil { return result }
+        let metadata = payload == nil ? try await metadata(changes, of: reference) : nil
         if let place = changes.place {
-            return try await move(
-                reference.path, to: place, base, payload == nil ? changes.metadata : nil)
+            return try await move(reference.path, to: place, base, metadata)
         }
-        if let result { return result }
-        if let metadata = changes.metadata {
-            return try await store(metadata, at: reference.path, base)
-        }
+        if let metadata { return try await store(metadata, at: reference.path, base) }
         return try await item(for: reference)
+    }
+
+    /// What is to be kept with an item whose content stays.
+    private func metadata(
+        _ changes: ItemChanges, of reference: ItemReference
+    ) async throws(ProviderError) -> Metadata? {
+        guard changes.keepsRights, changes.metadata != nil else { return changes.metadata }
+        return changes.metadata(over: try await item(for: reference).metadata)
     }
 
     /// An earlier attempt has moved it; the rest is left to be done.
@@ -73,7 +79,7 @@ extension S3Provider {
     ) async throws(ProviderError) -> Item {
         let target = place.parent.path + [place.name]
         var moved = try await item(for: items.reference(target))
-        if let metadata = changes.metadata {
+        if let metadata = changes.metadata(over: moved.metadata) {
             moved = try await store(metadata, at: target, moved.version)
         }
         moved.parent = place.parent.identifier
@@ -93,7 +99,8 @@ extension S3Provider {
         await tryAgain(toWrite: payload)
         let expectation = base.map { Expectation.version($0) } ?? .anything
         return try await writer.write(
-            payload, at: path, expectation, metadata, target: changes.target, parent: nil)
+            payload, at: path, expectation, metadata, keepsRights: changes.keepsRights,
+            target: changes.target, parent: nil)
     }
 
     private func move(

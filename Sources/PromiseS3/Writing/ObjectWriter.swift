@@ -43,11 +43,11 @@ struct ObjectWriter: Sendable {
         }
     }
 
-    /// Returns the item as it is on the server now.
+    /// Returns the item as it is on the server now. `keepsRights`: with the mode and owners of what
+    /// is there.
     func write(
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata,
-        target: [UInt8]?,
-        parent: ItemIdentifier?
+        keepsRights: Bool = false, target: [UInt8]?, parent: ItemIdentifier?
     ) async throws(ProviderError) -> Item {
         let key = bucket.names.key(path)
         return try await bucket.turns.take(S3Location.encoded(key)) {
@@ -56,7 +56,18 @@ struct ObjectWriter: Sendable {
                 throw ProviderError.taken(path)
             }
             let kind: NodeKind = target == nil ? .file : .link
-            let headers = try await headers(key, path, expectation, metadata, kind)
+            var found: ObjectStatus?
+            if expectation != .nothing {
+                let what = "\(shown(path)) cannot be looked at"
+                found = try await bucket.status(ofKey: key, what)
+            }
+            var metadata = metadata
+            if keepsRights, let found {
+                let time = metadata.modificationTime
+                metadata = items.item(found, path, parent: parent).metadata
+                metadata.modificationTime = time
+            }
+            let headers = headers(over: found, metadata, kind)
             let written = ObjectWrite(
                 key: key, path: path, expectation: expectation, headers: headers)
             let tag: String
@@ -80,15 +91,9 @@ struct ObjectWriter: Sendable {
 
     /// What others keep with an object stays with it when its content changes.
     private func headers(
-        _ key: [UInt8], _ path: [FileName], _ expectation: Expectation, _ metadata: Metadata,
-        _ kind: NodeKind
-    ) async throws(ProviderError) -> HTTPHeaders {
-        var headers: HTTPHeaders = [:]
-        if expectation != .nothing,
-            let found = try await bucket.status(ofKey: key, "\(shown(path)) cannot be looked at")
-        {
-            headers = found.kept
-        }
+        over found: ObjectStatus?, _ metadata: Metadata, _ kind: NodeKind
+    ) -> HTTPHeaders {
+        var headers = found?.kept ?? [:]
         if traits.keepsMetadata {
             headers.add(contentsOf: ObjectDetails.headers(metadata, kind: kind))
         }

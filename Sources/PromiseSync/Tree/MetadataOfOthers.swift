@@ -10,11 +10,12 @@ enum MetadataOfOthers {
         try turn.world.observer.noteOpenWrites(of: entry.node, transaction)
         guard var node = try transaction.node(entry.node) else { return }
         let editedAt = node.modificationTime
-        let isEdited =
-            try transaction.synced(item.identifier).map { $0.edits != node.edits } ?? false
-        node.take(item.metadata)
-        // The time of an edit made here is the edit's.
-        if isEdited { node.modificationTime = editedAt }
+        let known = try transaction.synced(item.identifier)
+        let isEdited = known.map { $0.edits != node.edits } ?? false
+        node.take(item, since: known?.item)
+        // The time of an edit made here is the edit's, and one that others left alone may have been
+        // given here.
+        if isEdited || hasSameTime(item, known?.item) { node.modificationTime = editedAt }
         if node.isOpenForWriting, node.modificationTime != editedAt {
             try turn.world.observer.giveTime(toOpen: node)
         }
@@ -22,8 +23,14 @@ enum MetadataOfOthers {
         try transaction.update(node)
         try remindOfOtherNames(than: entry, turn, transaction)
         try turn.agree(on: item, edits: nil, transaction)
+        try RightsOfBoth.remind(entry, of: item, turn, transaction)
         try transaction.record(.modified, node: node.id, parent: entry.parent, name: entry.name)
         turn.notices.noteModified(node.id, content: false)
+    }
+
+    /// A folder's time is changed by what is made in it, on each side at another moment.
+    private static func hasSameTime(_ item: Item, _ known: Item?) -> Bool {
+        item.kind != .folder && item.metadata.modificationTime == known?.metadata.modificationTime
     }
 
     /// Each name of a node is an item of its own at the provider, which knows nothing of links: what the node took from

@@ -16,16 +16,17 @@ extension Tree {
         of entry: Entry, with item: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let node = try transaction.node(entry.node) else { return }
+        let known = try transaction.synced(item.identifier)?.item
         if node.kind == .link, node.linkCount == 1 {
             var link = node
             link.target = item.target
             link.size = item.size
             link.version = item.version
-            link.take(item.metadata)
+            link.take(item, since: known)
             try transaction.update(link)
             turn.notices.noteReplaced(entry, node)
         } else if isSeen(node, isOnlyPromised: try transaction.isOnlyPromised(node, by: entry), turn) {
-            try giveNewNode(to: entry, for: item, &turn, transaction)
+            try giveNewNode(to: entry, for: item, since: known, &turn, transaction)
         } else {
             var replaced = node
             // Perhaps the index does not know yet that its content is on its way.
@@ -40,7 +41,7 @@ extension Tree {
             replaced.localBytes = 0
             replaced.size = item.size
             replaced.version = item.version
-            replaced.take(item.metadata)
+            replaced.take(item, since: known)
             replaced.changeTime = turn.now.time
             try transaction.update(replaced)
             turn.notices.noteModified(node.id, content: true)
@@ -50,6 +51,7 @@ extension Tree {
         let document = try transaction.entry(entry.id) ?? entry
         let edits = try transaction.node(document.node)?.edits ?? 0
         try turn.agreeOnContent(of: item, edits: edits, transaction)
+        try RightsOfBoth.remind(document, of: item, turn, transaction)
         // The search of names and those who follow the journal have to know the new node.
         if document.node != entry.node {
             return try transaction.recordReplacement(of: entry.node, by: document)
@@ -65,11 +67,13 @@ extension Tree {
     }
 
     /// The old node keeps its content for whoever has it open or linked.
-    static func giveNewNode(
-        to entry: Entry, for item: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
+    private static func giveNewNode(
+        to entry: Entry, for item: Item, since known: Item?, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let old = try transaction.node(entry.node) else { return }
         var fresh = Node(placeholderFor: item, seenAt: turn.now.time)
+        fresh.keepRights(of: old, under: item, since: known)
         fresh.pin = old.pin
         fresh.succeed(old.edits)
         fresh = try transaction.insert(fresh)
@@ -156,10 +160,11 @@ extension Tree {
         if let old = try transaction.node(entry.node) {
             fresh.pin = old.pin
             fresh.succeed(old.edits)
+            fresh.keepRights(of: old, under: item, since: base?.item)
         }
         fresh = try transaction.insert(fresh)
         if turn.facts.keepsTimes, !item.isGuess, var own = try transaction.node(entry.node) {
-            own.allowNoMore(than: item.metadata)
+            own.allowNoMore(than: Metadata(fresh))
             try transaction.update(own)
             turn.notices.nodes.append((own.id, false))
         }

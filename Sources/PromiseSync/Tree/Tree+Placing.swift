@@ -99,10 +99,10 @@ extension Tree {
         try transaction.update(entry)
         var base = item
         if node.kind == .file {
-            base.version = ContentVersion("")
+            base.version = .unagreed
             try UnagreedContent.count(node, of: entry, transaction)
         } else if node.kind == .link, node.target != item.target {
-            base.version = ContentVersion("")
+            base.version = .unagreed
             base.target = nil
         }
         try transaction.setSynced(SyncedItem(item: base, edits: 0))

@@ -15,9 +15,9 @@ extension Operation {
     }
 
     /// The provider was told to change an item, and nothing of its rights.
-    var tellsNoMetadata: Bool {
+    var tellsNoRights: Bool {
         guard case .modify(_, let changes, _, _) = work else { return false }
-        return changes.metadata == nil
+        return !changes.tellsRights
     }
 
     /// What both sides agree on when the provider answers with `item`. Who only moved an item has
@@ -25,12 +25,9 @@ extension Operation {
     /// has not followed it where others moved it. `known` is what was agreed on before.
     func agreed(on item: Item, known: Item?, keepsTimes: Bool) -> Item {
         var agreed = item
-        if let sent = sentMetadata {
-            agreed.metadata = sent
-        } else if tellsNoMetadata, let known {
-            // What others did to its rights is seen by this answer only.
-            agreed.takeRights(of: known)
-        }
+        if let sent = sentMetadata { agreed.metadata = sent }
+        // What others did to its rights is seen by this answer only.
+        if tellsNoRights, let known { agreed.takeRights(of: known) }
         if case .modify(_, let changes, _, _) = work, changes.place == nil, let known {
             (agreed.parent, agreed.name) = (known.parent, known.name)
         }
@@ -72,6 +69,29 @@ enum Agreement {
         try transaction.setRemote(item.identifier, isNews ? .present(item) : nil)
         if isNews { turn.noteDivergence() }
     }
+
+    /// The content is the same on both sides, under a version that is new here: a chmod makes one
+    /// where versions are made of what is known of a file. Rights that others gave with it are
+    /// news, which is followed next. `isTold`: it was sent from here with its rights.
+    static func reachContent(
+        of item: Item, edits: UInt64, isTold: Bool, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        let known = try transaction.synced(item.identifier)?.item
+        try turn.agreeOnContent(of: item, edits: edits, transaction)
+        guard !isTold, let known, known.version != .unagreed, known.hasOtherRights(than: item),
+            var agreed = try transaction.synced(item.identifier)
+        else { return }
+        agreed.item.takeRights(of: known)
+        try transaction.setSynced(agreed)
+        try transaction.setRemote(item.identifier, .present(item))
+        turn.noteDivergence()
+    }
+}
+
+extension ItemChanges {
+    /// Mode and owners are given, and not only named beside the time that is.
+    var tellsRights: Bool { metadata != nil && !keepsRights }
 }
 
 extension Item {

@@ -91,7 +91,9 @@ enum Answering {
         if let edits = try editsOf(remote, local, operation, item, &turn, transaction) {
             if remote != local { try keepEdited(operation, than: edits, turn, transaction) }
             try OwnMoves.agree(on: item, transaction)
-            try turn.agreeOnContent(of: item, edits: edits, transaction)
+            let isTold = try turn.sentCandidates(of: item, transaction)
+                .contains { $0.sent.digest == remote && $0.sent.tellsRights }
+            try Agreement.reachContent(of: item, edits: edits, isTold: isTold, &turn, transaction)
             try forgetMade(item, digest: remote, turn, transaction)
             try setVersion(item.version, of: operation, &turn, transaction)
             try transaction.setFingerprint(
@@ -228,7 +230,7 @@ enum Answering {
         try transaction.setSynced(SyncedItem(item: agreed, edits: operation.edits))
         let isSamePlace = agreed.parent == item.parent && agreed.name == item.name
         let told = try turn.withAgreedMetadata(item, transaction)
-        let isNews = operation.tellsNoMetadata && agreed.hasOtherRights(than: told)
+        let isNews = operation.tellsNoRights && agreed.hasOtherRights(than: told)
         if agreed.version == item.version, agreed.kind == item.kind, isSamePlace, !isNews {
             try transaction.setRemote(item.identifier, nil)
         } else {

@@ -32,7 +32,11 @@ extension Telling {
             }
         }
         if metadata, !place, try waitsForChildren(node, synced, transaction) { return .later(childrenDelay, .childrenFirst) }
-        if metadata || hasContent { changes.metadata = Metadata(node) }
+        if metadata || hasContent {
+            changes.metadata = Metadata(node)
+            // Others may have given it other rights, which content and time do not tell against.
+            changes.keepsRights = !node.hasOtherRights(than: synced)
+        }
         var source: UploadSource?
         if hasContent && node.kind == .link {
             changes.target = node.target
@@ -97,7 +101,7 @@ extension Telling {
                     modificationTime: source != nil && node.durability == .doubtful
                         ? .unrecognizable : (changes.metadata ?? synced.metadata).modificationTime,
                     base: isEdited ? nil : synced.version, target: changes.target ?? synced.target,
-                    tellsRights: changes.metadata != nil),
+                    tellsRights: changes.tellsRights),
                 transaction)
         }
         return Operation(

@@ -33,8 +33,28 @@ extension Telling {
                         &turn))
             }
         }
+        if node.kind == .link, let target = node.target, item.target == target {
+            try agreeOnTarget(entry, node, item, &turn, transaction)
+            return .later(.zero, .again)
+        }
         try Tree.keepBoth(entry, item, &turn, transaction)
         return try transaction.pending(.entry(entry.id)) == nil ? .done : .later(.zero, .again)
+    }
+
+    /// Both sides gave a link the same target: nothing is in conflict.
+    private static func agreeOnTarget(
+        _ entry: Entry, _ node: Node, _ item: Item, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        try OwnMoves.agree(on: item, transaction)
+        // What was sent of a link is recognised by its target: this was not sent from here, and
+        // what was is overwritten.
+        try transaction.deleteSent(of: item.identifier, keepsMoves: true)
+        try Agreement.reachContent(of: item, edits: node.edits, isTold: false, &turn, transaction)
+        guard node.version != item.version else { return }
+        var agreed = node
+        agreed.version = item.version
+        try transaction.update(agreed)
     }
 
     /// Whether a digest is known that may be that of the item's content.
