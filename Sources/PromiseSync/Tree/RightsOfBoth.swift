@@ -6,7 +6,7 @@ import PromiseIndex
 enum RightsOfBoth {
     /// After the others' part was agreed on: what is left of ours is told.
     static func remind(
-        _ entry: Entry, of item: Item, _ turn: Turn, _ transaction: borrowing Transaction
+        _ entry: Entry, of item: Item, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let node = try transaction.node(entry.node), node.hasOtherRights(than: item)
         else { return }
