@@ -68,6 +68,70 @@ import Testing
         #expect(found.count == 2 && found.allSatisfy { $0.contains("cannot be reached from the root") })
     }
 
+    /// What is below a circle comes with it.
+    @Test func circlesBesideEachOther() throws {
+        let found = try problems { transaction throws(Failure) in
+            for number in 0..<3 { try makeCircle(number, transaction) }
+        }
+        #expect(found.count == 9)
+        let index = try folder.open()
+        let names = try index.read { transaction throws(Failure) in try transaction.children(of: .root) }
+        #expect(names.count == 3)
+    }
+
+    private func makeCircle(_ number: Int, _ transaction: borrowing Transaction) throws(Failure) {
+        let outer = try transaction.make(.folder, named: name("outer \(number)"))
+        let inner = try transaction.make(.folder, in: outer.node.id, named: name("inner \(number)"))
+        try transaction.make(in: inner.node.id, named: name("file"))
+        var entry = outer.entry
+        entry.parent = inner.node.id
+        try transaction.update(entry)
+    }
+
+    /// The name by which it could be reached was removed, and a circle was left.
+    @Test func aFolderWithAFirstNameInACircle() throws {
+        let found = try problems { transaction throws(Failure) in
+            let outer = try transaction.make(.folder, named: name("a"))
+            let inner = try transaction.make(.folder, in: outer.node.id, named: name("b"))
+            _ = try transaction.insertEntry(in: .root, named: name("c"), node: outer.node.id, identifier: nil)
+            var entry = outer.entry
+            entry.parent = inner.node.id
+            try transaction.update(entry)
+        }
+        #expect(found == ["folder 2 has 2 entries"])
+    }
+
+    /// A mount waits for it.
+    @Test(arguments: ["in files", "in circles", "of one file"]) func manyLooseNamesAreAsQuickAsFew(_ kind: String) throws {
+        func steps(_ count: Int) throws -> Int {
+            let folder = try TemporaryFolder("index")
+            let index = try folder.open()
+            defer { index.close() }
+            try index.write { transaction throws(Failure) in
+                let file = try transaction.make(named: name("file"))
+                let other = try transaction.make(named: name("other"))
+                for number in 0..<count {
+                    switch kind {
+                    case "in files": try transaction.make(in: file.node.id, named: name("\(number)"))
+                    case "in circles": try makeCircle(number, transaction)
+                    default:
+                        _ = try transaction.insertEntry(
+                            in: file.node.id, named: name("\(number)"), node: other.node.id, identifier: nil)
+                    }
+                }
+            }
+            let before = try index.stepCount()
+            try index.write { transaction throws(Failure) in
+                _ = try transaction.repair(now: .zero, hasContent: { _ in true }, keep: { _ in [] })
+            }
+            let done = try index.stepCount() - before
+            #expect(try index.verify() == [])
+            return done
+        }
+        let (few, many) = (try steps(200), try steps(800))
+        #expect(many < 7 * few, "\(few) steps of SQLite's for 200, \(many) for 800")
+    }
+
     @Test func anItemThatNobodyKnows() throws {
         let found = try problems { transaction throws(Failure) in try transaction.make(named: name("a"), identifier: "i") }
         #expect(found == ["entry 1 stands for the item i, which is neither synced nor remote"])

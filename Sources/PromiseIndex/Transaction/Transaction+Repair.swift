@@ -14,8 +14,9 @@ extension Transaction {
         var done: [String] = []
         done += try forgetEntriesOfNothing(keep)
         done += try nameNamelessNodes(now: now, hasContent, keep)
-        done += try attachLooseEntries(now: now)
+        // What can be reached by a second name alone cannot be reached when that has gone.
         done += try forgetSecondNamesOfFolders()
+        done += try LooseEntries.attach(now: now, self)
         done += try countLinks()
         done += try forgetRowsOfNothing()
         done += try unbindUnknownItems()
@@ -67,6 +68,7 @@ extension Transaction {
             WHERE id <> 1 AND link_count <> 0 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.node = node.id)
             """
         ) { Node($0) }
+        var names = FreeNames()
         var done: [String] = []
         for var node in lost {
             let isWorthKeeping = try node.kind == .folder ? hasChildren(node.id) : node.kind != .file || isWhole(node, hasContent)
@@ -78,7 +80,7 @@ extension Transaction {
             node.version = nil
             node.linkCount = node.kind == .folder ? max(2, node.linkCount) : 1
             try update(node)
-            let name = try freeName(for: node.id)
+            let name = try names.next(for: node.id, self)
             let entry = try insertEntry(in: .root, named: name, node: node.id, identifier: nil)
             try setPending(Pending(subject: .entry(entry.id), since: now, due: now))
             done.append("node \(node.id) had no name; it is now \(name)")
@@ -98,45 +100,6 @@ extension Transaction {
     }
 
     private func isWhole(_ node: Node, _ hasContent: (Node) -> Bool) -> Bool { node.content == .whole && hasContent(node) }
-
-    private func freeName(for node: NodeID) throws(Failure) -> FileName {
-        for number in 0... {
-            let suffix = number == 0 ? "" : " \(number)"
-            guard let name = FileName("recovered \(String(node.rawValue, radix: 16))\(suffix)") else { break }
-            if try entry(in: .root, named: name) == nil { return name }
-        }
-        preconditionFailure("a made-up name is a name, and one is free")
-    }
-
-    /// Entries in what is no folder, and folders in a circle, which nobody can reach.
-    private func attachLooseEntries(now: Timestamp) throws(Failure) -> [String] {
-        var done: [String] = []
-        while let loose = try firstLooseEntry() {
-            var entry = loose
-            entry.parent = .root
-            entry.name = try freeName(for: entry.node)
-            try update(entry)
-            try setPending(Pending(subject: .entry(entry.id), since: now, due: now))
-            done.append("\(loose.name) was in a folder that cannot be reached; it is now \(entry.name)")
-        }
-        return done
-    }
-
-    private func firstLooseEntry() throws(Failure) -> Entry? {
-        let stray = try connection.first(
-            "SELECT * FROM entry WHERE parent NOT IN (SELECT id FROM node WHERE kind = 1) ORDER BY id LIMIT 1"
-        ) { Entry($0) }
-        if let stray { return stray }
-        return try connection.first(
-            """
-            WITH RECURSIVE reachable (id) AS (
-                SELECT 1
-                UNION SELECT entry.node FROM reachable JOIN entry ON entry.parent = reachable.id
-                    JOIN node ON node.id = entry.node WHERE node.kind = 1)
-            SELECT * FROM entry WHERE parent NOT IN (SELECT id FROM reachable) ORDER BY id LIMIT 1
-            """
-        ) { Entry($0) }
-    }
 
     private func forgetSecondNamesOfFolders() throws(Failure) -> [String] {
         let seconds = try connection.all(
