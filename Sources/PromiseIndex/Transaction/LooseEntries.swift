@@ -26,6 +26,7 @@ enum LooseEntries {
         entry.parent = .root
         entry.name = try names.next(for: entry.node, transaction)
         try transaction.update(entry)
+        try transaction.recordMove(from: loose, to: entry)
         try transaction.setPending(Pending(subject: .entry(entry.id), since: now, due: now))
         return "\(loose.name) was in a folder that cannot be reached; it is now \(entry.name)"
     }

@@ -37,6 +37,8 @@ extension Transaction {
     private func forget(_ entry: Entry) throws(Failure) {
         let synced = try entry.identifier.flatMap { identifier throws(Failure) in try self.synced(identifier) }
         try delete(entry.id)
+        try record(.deleted, node: entry.node, parent: entry.parent, name: entry.name)
+        try recordVersion(.versionLost, entry)
         guard let synced else { return }
         // Without this the missing name would look like a deletion made here.
         try deleteSynced(synced.item.identifier)
@@ -82,6 +84,7 @@ extension Transaction {
             try update(node)
             let name = try names.next(for: node.id, self)
             let entry = try insertEntry(in: .root, named: name, node: node.id, identifier: nil)
+            try record(.created, node: node.id, parent: .root, name: name)
             try setPending(Pending(subject: .entry(entry.id), since: now, due: now))
             done.append("node \(node.id) had no name; it is now \(name)")
         }
