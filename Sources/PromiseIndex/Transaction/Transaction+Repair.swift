@@ -12,6 +12,7 @@ extension Transaction {
     ) throws(Failure) -> [String] {
         try store.flushNodes()
         var done: [String] = []
+        done += try RowRepair.clearMarks(self)
         done += try forgetEntriesOfNothing(keep)
         done += try nameNamelessNodes(now: now, hasContent, keep)
         // What can be reached by a second name alone cannot be reached when that has gone.
@@ -20,7 +21,8 @@ extension Transaction {
         done += try countLinks()
         done += try forgetRowsOfNothing()
         done += try unbindUnknownItems()
-        done += try dropWrongRanges()
+        done += try RowRepair.mendRanges(self)
+        done += try RowRepair.dropOfOtherKinds(keep, self)
         try store.flushNodes()
         let waiting = try pendingCount()
         try rebuildPending(now: now)
@@ -34,7 +36,7 @@ extension Transaction {
     }
 
     /// The name goes, and the item it stood for comes back from the provider.
-    private func forget(_ entry: Entry) throws(Failure) {
+    func forget(_ entry: Entry) throws(Failure) {
         let synced = try entry.identifier.flatMap { identifier throws(Failure) in try self.synced(identifier) }
         try delete(entry.id)
         try record(.deleted, node: entry.node, parent: entry.parent, name: entry.name)
@@ -52,13 +54,9 @@ extension Transaction {
             // What was said of the content is lost with the node: it may hold edits.
             let places = try keep(entry.node)
             try forget(entry)
-            done.append("\(entry.name) stood for nothing and was removed" + shown(places))
+            done.append("\(entry.name) stood for nothing and was removed" + RowRepair.shown(places))
         }
         return done
-    }
-
-    private func shown(_ places: [String]) -> String {
-        places.isEmpty ? "" : "; its content is kept as " + places.map { "'\($0)'" }.joined(separator: " and ")
     }
 
     private func nameNamelessNodes(
@@ -98,7 +96,10 @@ extension Transaction {
         let places = mayHoldEdits ? try keep(node.id) : []
         try setRanges(of: node.id, to: ByteRangeSet())
         try delete(node.id)
-        if !places.isEmpty { return "node \(node.id) had no name and only a part of its content; it was removed" + shown(places) }
+        if !places.isEmpty {
+            return "node \(node.id) had no name and only a part of its content; it was removed"
+                + RowRepair.shown(places)
+        }
         return "node \(node.id) had no name and nothing that is not at the provider; it was removed"
     }
 
@@ -163,16 +164,5 @@ extension Transaction {
             try update(entry)
         }
         return unknown.map { "\($0.name) stood for an item that nobody knows; it is taken for new" }
-    }
-
-    private func dropWrongRanges() throws(Failure) -> [String] {
-        let wrong = try connection.all(
-            """
-            SELECT DISTINCT local_range.node FROM local_range LEFT JOIN node ON node.id = local_range.node
-            WHERE node.id IS NULL OR node.content <> 1 OR lower < 0 OR upper <= lower OR upper > size
-            """
-        ) { $0.node(0) }
-        for id in wrong { try store.change("DELETE FROM local_range WHERE node = ?1", .id(id)) }
-        return wrong.map { "what is said to be local of node \($0) was wrong; it will be fetched again" }
     }
 }
