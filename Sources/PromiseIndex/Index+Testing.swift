@@ -28,6 +28,11 @@ extension Index {
         try read { transaction throws(Failure) in transaction.store.connection.runCount }
     }
 
+    /// How much they did, in steps of SQLite's: a few for each row that was looked at.
+    package func stepCount() throws(Failure) -> Int {
+        try read { transaction throws(Failure) in transaction.store.connection.stepCount }
+    }
+
     /// Commits what is open; how many pages were written to SQLite's log since the index was opened.
     package func logPageCount() throws(Failure) -> Int {
         try store.withStore { store throws(Failure) in store.connection.writtenPageCount }

@@ -257,11 +257,8 @@ package final class Index: Sendable {
         // One after the other: the second finds its work done, and a failure of the disk is reported only once.
         try syncing.withLock { _ throws(Failure) in
             let plan = try store.withFacts { $0.planSync() }
-            do throws(SystemError) {
-                for file in plan.files { try file.synchronize() }
-            } catch {
-                try synchronizeWithoutJournal()
-            }
+            let failed = plan.files.filter { (try? $0.synchronize()) == nil }
+            if !failed.isEmpty { try synchronizeWithoutJournal(failed) }
             if plan.isLogNeeded { try log.synchronize() }
             try log.synchronizeFolder(isChanged: plan.isFolderNeeded)
             try store.withFacts { $0.noteSync(plan, isLogSynced: plan.isLogNeeded) }
@@ -279,22 +276,24 @@ package final class Index: Sendable {
             return try synchronize()
         }
         beginWriting(other)
-        do throws(SystemError) {
-            for file in plan.files { try file.finishWriting() }
-        } catch {
+        let failed = plan.files.filter { (try? $0.finishWriting()) == nil }
+        guard failed.isEmpty else {
             try body()
-            return try syncing.withLock { _ throws(Failure) in try synchronizeWithoutJournal() }
+            return try syncing.withLock { _ throws(Failure) in
+                try synchronizeWithoutJournal(failed)
+            }
         }
         try body()
         try store.withFacts { $0.noteSync(plan, isLogSynced: false) }
     }
 
-    /// After a failing fsync the kernel may have dropped what it could not write, and the file is not to be trusted.
-    private func synchronizeWithoutJournal() throws(Failure) {
+    /// After a failing fsync the kernel may have dropped what it could not write, and the files are
+    /// not to be trusted.
+    private func synchronizeWithoutJournal(_ failed: [JournalFile]) throws(Failure) {
         try store.withStore { store throws(Failure) in
             try log.synchronize()
             store.noteLogSync(store.planSync())
-            store.replaceFile()
+            store.replaceFiles(failed)
         }
     }
 

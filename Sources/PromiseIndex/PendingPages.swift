@@ -16,8 +16,9 @@ package enum PendingPages {
     package static func totals(
         _ transaction: borrowing Transaction
     ) throws(Failure) -> (count: Int, byteCount: UInt64) {
+        try transaction.store.flushNodes()
         // `sum` fails beyond 2^63.
-        try transaction.connection.first(
+        return try transaction.connection.first(
             """
             SELECT count(*), CAST(total(node.size) AS INTEGER) FROM pending
             LEFT JOIN entry ON entry.id = pending.id LEFT JOIN node ON node.id = entry.node

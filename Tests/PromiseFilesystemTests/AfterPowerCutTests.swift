@@ -27,6 +27,18 @@ import Testing
             node, isAgreed: isAgreed, hasAgreed: hasAgreed, found: found, isComplete: { isComplete })
     }
 
+    /// Numbers of changes that a power cut has taken are given again: who remembered one missed the new ones.
+    @Test(arguments: [true, false]) func numbersOfChangesAreAnotherJournalsAfterwards(hasPowerFailed: Bool) async throws {
+        let domain = try SimulatedDomain()
+        let before = try domain.index.write { transaction throws(Failure) in try ChangeNumbers.identify(transaction) }
+        try await domain.run {}
+        let next = try SimulatedDomain(after: domain)
+        try next.filesystem.recover(isUnclean: true, hasPowerFailed: hasPowerFailed)
+        let after = try next.index.write { transaction throws(Failure) in try ChangeNumbers.identify(transaction) }
+        #expect((after == before) == !hasPowerFailed)
+        try await next.run {}
+    }
+
     /// An empty file took the place of a version at the provider.
     @Test func anEditThatIsEmptyOrShorterNowIsNotUploaded() {
         #expect(judge(node(.unknown), size: nil) == .giveUp)

@@ -102,6 +102,87 @@ import Testing
         #expect(first.map(\.entry.name) == [name("report")], "nothing else is looked at")
     }
 
+    /// More names than a piece of the index of names has, all with `name` in them.
+    private func fill(_ index: Index, count: Int) throws -> [Entry] {
+        try index.write { transaction throws(Failure) in
+            var made: [Entry] = []
+            for number in 0..<count { made.append(try transaction.make(named: name("name \(number)")).entry) }
+            return made
+        }
+    }
+
+    private func isMadeFurther(_ index: Index) throws -> Bool {
+        try index.write { transaction throws(Failure) in try transaction.indexSomeNames() }
+    }
+
+    /// It was emptied first, in one step: with half a million names that took as long as a daemon may be silent.
+    @Test func theSearchIsMadeAnewByPieces() throws {
+        let folder = try TemporaryFolder()
+        let index = try folder.open()
+        defer { index.close() }
+        let made = try fill(index, count: 4_000)
+        try index.catchUpSearch()
+        try index.write { transaction throws(Failure) in
+            for entry in made[1_000..<2_500] {
+                try transaction.delete(entry.id)
+                try transaction.delete(entry.node)
+                try transaction.record(.deleted, node: entry.node, parent: .root, name: entry.name)
+            }
+        }
+        try index.checkpoint(keepingChanges: 1)
+        let before = try index.logPageCount()
+        #expect(try isMadeFurther(index))
+        #expect(try index.logPageCount() - before < 10, "the first piece only says that it begins")
+        var count = 1
+        while try isMadeFurther(index) { count += 1 }
+        #expect(count > 4_000 / 300, "also where there are only rows of what has gone")
+        let plan = CandidatePlan(try PredicateParser.parse("kMDItemFSName CONTAINS 'name'"))
+        var position = CandidatePosition.start
+        var found = 0
+        while true {
+            let page = try index.read { transaction throws(Failure) in
+                try transaction.candidates(plan, &position, limit: 100)
+            }
+            found += page.count
+            guard case .names = position else { break }
+            #expect(!page.isEmpty, "no row of what has gone is left")
+        }
+        #expect(found == 2_500)
+    }
+
+    /// A reader takes its time; meanwhile the feed is pruned and the index of names made anew.
+    @Test func aQuestionThatIsAskedMeanwhileMissesNothing() throws {
+        let folder = try TemporaryFolder()
+        let index = try folder.open()
+        defer { index.close() }
+        var expected = Set(try fill(index, count: 2_000).map(\.id))
+        try index.catchUpSearch()
+        let plan = CandidatePlan(try PredicateParser.parse("kMDItemFSName CONTAINS 'name'"))
+        var position = CandidatePosition.start
+        var found: Set<EntryID> = []
+        func readPage() throws {
+            let page = try index.read { transaction throws(Failure) in
+                try transaction.candidates(plan, &position, limit: 100)
+            }
+            found.formUnion(page.map(\.entry.id))
+        }
+        try readPage()
+        guard case .names = position else {
+            Issue.record("the index of names is not used")
+            return
+        }
+        try index.write { transaction throws(Failure) in
+            for number in 0..<20 { expected.insert(try transaction.make(named: name("late name \(number)")).entry.id) }
+        }
+        try index.checkpoint(keepingChanges: 1)
+        while try isMadeFurther(index) { try readPage() }
+        while true {
+            if case .end = position { break }
+            try readPage()
+        }
+        #expect(found == expected)
+    }
+
     @Test func aFollowerWaitsUntilSomethingChanges() throws {
         let folder = try TemporaryFolder()
         let index = try folder.open()

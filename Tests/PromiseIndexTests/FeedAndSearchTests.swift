@@ -145,4 +145,35 @@ import Testing
             try index.catchUpSearch()
         }
     }
+
+    /// The names that a repair gave could not be found, and those that it took were told of as if they were there.
+    @Test func whatARepairNamesIsFound() throws {
+        let index = try folder.open()
+        let (nameless, loose, second) = try index.write { transaction throws(Failure) in
+            let nameless = try transaction.insert(
+                Node(id: .root, kind: .link, mode: 0o777, owner: 0, group: 0, time: time(5)))
+            let file = try transaction.make(named: name("a file"))
+            let loose = try transaction.make(in: file.node.id, named: name("loose"))
+            let twice = try transaction.make(.folder, named: name("twice"))
+            let second = try transaction.insertEntry(
+                in: .root, named: name("second"), node: twice.node.id, identifier: nil)
+            return (nameless.id, loose.node.id, second)
+        }
+        try index.catchUpSearch()
+        let before = index.newestChange
+        try index.write { transaction throws(Failure) in
+            _ = try transaction.repair(now: .zero, hasContent: { _ in true }, keep: { _ in [] })
+        }
+        let shown = [nameless, loose].map { "recovered " + String($0.rawValue, radix: 16) }
+        for _ in 0..<2 {
+            #expect(try names(index, "recovered") == Set(shown))
+            #expect(try names(index, "loose").isEmpty && names(index, "second").isEmpty)
+            try index.catchUpSearch()
+        }
+        let changes = try index.read { transaction throws(Failure) in try transaction.changes(since: before, limit: 99) }
+        #expect(changes.contains { $0.kind == .created && $0.node == nameless && $0.name?.display == shown[0] })
+        #expect(changes.contains { $0.kind == .left && $0.node == loose && $0.name == name("loose") })
+        #expect(changes.contains { $0.kind == .moved && $0.node == loose && $0.name?.display == shown[1] })
+        #expect(changes.contains { $0.kind == .deleted && $0.node == second.node && $0.name == second.name })
+    }
 }

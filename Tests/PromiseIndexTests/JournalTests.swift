@@ -243,6 +243,34 @@ import Testing
         }
     }
 
+    /// The kernel takes what it has dropped for written, and says so once.
+    @Test func afterAFailingSyncTheIndexGoesOnInAnotherFile() async {
+        await #expect(processExitsWith: .success) {
+            let folder = try TemporaryFolder("index")
+            let index = try Index(path: folder.database, journalByteCount: JournalTests.small)
+            let make: (String) throws -> Void = { text in
+                try index.write { transaction throws(Failure) in _ = try transaction.make(named: name(text)) }
+            }
+            try make("first")
+            try #require(folder.exists("index.sqlite-redo-a") && !folder.exists("index.sqlite-redo-b"))
+            FaultInjection.arm(from: "index.journal.fsync:\(EIO)")
+            try index.synchronize()
+            try #require(!FaultInjection.isArmed)
+            try #require(!folder.exists("index.sqlite-redo-a"), "what could not be synced is given up")
+            try make("second")
+            let record = try folder.read("index.sqlite-redo-b").dropFirst(48).prefix(64)
+            try #require(record.contains { $0 != 0 }, "the change is in the other file")
+            // Both are written in turn again, and the first is a new one.
+            for number in 0..<300 { try make("\(number)") }
+            try #require(folder.exists("index.sqlite-redo-a"))
+            try index.synchronize()
+            let left = try Index(path: try folder.copyOfDatabase("copy"))
+            let names = try left.read { transaction throws(Failure) in try transaction.children(of: .root) }
+            try #require(names.count == 302)
+            try #require(try left.verify() == [])
+        }
+    }
+
     /// A body that fails leaves the journal as unsynced as it was.
     @Test func theJournalIsNotTakenForSyncedWhenTheOtherFileCouldNotBe() async {
         await #expect(processExitsWith: .success) {

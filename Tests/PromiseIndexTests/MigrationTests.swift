@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import PromiseCore
 import PromiseIndex
+import PromiseSystem
 import PromiseTestSupport
 import Testing
 
@@ -48,6 +49,28 @@ import Testing
             let edited = try transaction.entry(in: .root, named: name("edited"))
             #expect(edited?.identifier == nil)
             #expect(try transaction.setting("root.identifier") == "ba0075004afb4586")
+        }
+    }
+
+    /// After a power cut records of the new schema could not be run on the tables of the old one.
+    ///
+    /// In a process of its own, as a fault is meant for the whole process. One sync is that of the log's beginning.
+    @Test func aMigrationIsOnTheDiskBeforeAnythingElse() async {
+        await #expect(processExitsWith: .success) {
+            let folder = try TemporaryFolder("index")
+            let text = try String(contentsOf: MigrationTests.place.appendingPathComponent("1.sql"), encoding: .utf8)
+            do {
+                let database = try DatabaseQueue(path: String(decoding: folder.database, as: UTF8.self))
+                try database.write { try $0.execute(sql: text) }
+                try database.close()
+            }
+            try writeFile(Array("index.wal.sync 6 EIO\n".utf8), to: folder.path("faults"))
+            FaultInjection.watch(String(decoding: folder.path("faults"), as: UTF8.self))
+            let code = failure { _ = try folder.open() }
+            try #require(code == .inputOutput && FaultInjection.met == "index.wal.sync", "each migration is synced")
+            try writeFile([], to: folder.path("faults"))
+            let index = try folder.open()
+            try #require(try index.verify() == [])
         }
     }
 

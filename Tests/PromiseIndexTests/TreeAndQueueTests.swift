@@ -14,6 +14,26 @@ import Testing
         index.close()
     }
 
+    /// What was made a moment ago counted as empty.
+    @Test func theTotalsOfWhatIsPendingAreThoseOfNow() throws {
+        let index = try folder.open()
+        let made = try index.write { transaction throws(Failure) in
+            let made = try transaction.make(named: name("a")) { $0.size = 5 }
+            try transaction.setPending(Pending(subject: .entry(made.entry.id), since: .zero, due: .zero))
+            return made
+        }
+        func byteCount() throws -> UInt64 {
+            try index.read { transaction throws(Failure) in try PendingPages.totals(transaction).byteCount }
+        }
+        #expect(try byteCount() == 5)
+        try index.write { transaction throws(Failure) in
+            var node = made.node
+            node.size = 7
+            try transaction.update(node)
+        }
+        #expect(try byteCount() == 7)
+    }
+
     @Test func remoteStateOverridesTheSyncedTree() throws {
         try withTransaction { transaction throws(Failure) in
             try transaction.setSetting("root.identifier", "root")

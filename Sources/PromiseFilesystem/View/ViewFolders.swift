@@ -66,8 +66,11 @@ package struct ViewFolders: Sendable {
         node.isPopulated = true
         let made = try transaction.insert(node)
         try filesystem.touch(parent, subfolders: 1, transaction)
-        return try transaction.insertEntry(
+        let entry = try transaction.insertEntry(
             in: parent.id, named: name, node: made.id, identifier: nil, isExcluded: true)
+        // As when it goes: who follows would hear of the one and not of the other.
+        try transaction.record(.created, node: made.id, parent: parent.id, name: name)
+        return entry
     }
 
     // MARK: Removing

@@ -31,6 +31,8 @@ final class Journal {
     /// What the files held when they were opened, until one is written over.
     private var found: [JournalContents?] = [nil, nil]
     private var current: Int?
+    /// What was the present file until it was given up.
+    private var abandoned: Int?
     private var offset = 0
     private let byteCount: Int
     private var identity = JournalIdentity(upper: 0, lower: 0)
@@ -117,13 +119,15 @@ final class Journal {
     /// No record can be larger.
     var recordCountMax: Int { byteCount - JournalFile.headerCount }
 
+    var hasFile: Bool { current != nil }
+
     /// Bytes that can be appended.
     var room: Int { current == nil ? 0 : byteCount - offset }
 
     /// Goes on at the start of a file whose records are not needed any more, the other one if it can be; false when there
     /// is none, or no room for it on the disk. Everything answered must have been committed.
     func begin() -> Bool {
-        let next = 1 - (current ?? 1)
+        let next = 1 - (current ?? abandoned ?? 1)
         for position in [next, 1 - next] where halves[position].lastSequence <= freedSequence {
             // What a failure leaves of the header is unknown.
             if current == position { current = nil }
@@ -160,8 +164,17 @@ final class Journal {
         halves[current].lastSequence = sequence
     }
 
-    /// The file is not to be relied on any more. Everything answered has been committed and synced.
-    func abandonFile() { current = nil }
+    /// A file that could not be synced is not to be relied on any more, and the next of its name is
+    /// another one: what the kernel has dropped of this one it takes for written, and says nothing
+    /// of it again. Everything answered has been committed and synced.
+    func abandon(_ file: JournalFile) {
+        guard let position = halves.firstIndex(where: { $0.file === file }) else { return }
+        _ = try? unlink(halves[position].path, label: "index.journal.abandon")
+        halves[position] = Half(path: halves[position].path)
+        guard current == position else { return }
+        abandoned = position
+        current = nil
+    }
 
     // Power cuts.
 

@@ -170,10 +170,15 @@ final class Connection {
     }
 
     /// Statements run since each was prepared.
-    var runCount: Int {
+    var runCount: Int { total(SQLITE_STMTSTATUS_RUN) }
+
+    /// What they did, in the steps of SQLite's own machine: a few for each row that is looked at.
+    var stepCount: Int { total(SQLITE_STMTSTATUS_VM_STEP) }
+
+    private func total(_ counter: CInt) -> Int {
         var (count, statement) = (0, sqlite3_next_stmt(database, nil))
         while let current = statement {
-            count += Int(sqlite3_stmt_status(current, SQLITE_STMTSTATUS_RUN, 0))
+            count += Int(sqlite3_stmt_status(current, counter, 0))
             statement = sqlite3_next_stmt(database, current)
         }
         return count

@@ -39,6 +39,7 @@ enum Schema {
                     "the index \(escapedForDisplay(path)) was made by a newer version of this program; use that version")
             }
             try prepare()
+            try makeDurable(database, migrator)
             try migrator.migrate(database)
             return Migration(database: database)
         } catch let failure as Failure {
@@ -49,6 +50,23 @@ enum Schema {
                 "the index \(escapedForDisplay(path)) cannot be opened: \(error.message ?? "\(error.resultCode)")")
         } catch {
             throw Failure(.inputOutput, "the index \(escapedForDisplay(path)) cannot be opened: \(error)")
+        }
+    }
+
+    /// A migration of what there is has to be on the disk before the first record that is written
+    /// for the new tables: a power cut could leave such records behind old tables, on which they
+    /// cannot be run, and the index would be refused. The commits before it, in the same log, are
+    /// synced with it.
+    private static func makeDurable(
+        _ database: DatabaseQueue, _ migrator: DatabaseMigrator
+    ) throws {
+        let isMigrating = try database.read { database in
+            try !migrator.appliedIdentifiers(database).isEmpty
+                && !migrator.hasCompletedMigrations(database)
+        }
+        guard isMigrating else { return }
+        try database.writeWithoutTransaction {
+            try $0.execute(literal: SQL(sql: "PRAGMA synchronous = FULL"))
         }
     }
 

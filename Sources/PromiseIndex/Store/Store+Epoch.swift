@@ -112,9 +112,10 @@ extension Store {
         if journal.isFileWaiting { notes.insert(.waitingFile) }
     }
 
-    /// The present file is not to be relied on. Everything answered has been committed and synced.
-    func replaceFile() {
-        journal.abandonFile()
+    /// These could not be synced. Everything answered has been committed and synced.
+    func replaceFiles(_ files: [JournalFile]) {
+        for file in files { journal.abandon(file) }
+        if journal.hasFile { return }
         fileFailureTime = .min / 2
         changeFile()
     }

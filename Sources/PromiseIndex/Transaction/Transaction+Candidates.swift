@@ -66,6 +66,11 @@ extension Transaction {
     private func recentCandidates(
         after change: Int64, _ position: inout CandidatePosition, _ limit: Int
     ) throws(Failure) -> [IndexedItem] {
+        // Who takes long may find that the feed begins later than where the index of names ended.
+        guard try searchPosition().pruned <= change else {
+            position = .entries(after: EntryID(0))
+            return []
+        }
         // A listing makes one change of up to 256 nodes.
         let changes = try connection.all(
             "SELECT sequence, node, count FROM change WHERE sequence > ?1 ORDER BY sequence LIMIT ?2", .integer(change),

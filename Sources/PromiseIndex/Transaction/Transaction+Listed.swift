@@ -243,7 +243,7 @@ extension Transaction {
         try unmark(node)
     }
 
-    private func unmark(_ node: Node) throws(Failure) {
+    func unmark(_ node: Node) throws(Failure) {
         var node = node
         node.isAsSynced = false
         store.touch(node.id)

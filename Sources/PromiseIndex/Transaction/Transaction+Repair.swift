@@ -12,14 +12,17 @@ extension Transaction {
     ) throws(Failure) -> [String] {
         try store.flushNodes()
         var done: [String] = []
+        done += try RowRepair.clearMarks(self)
         done += try forgetEntriesOfNothing(keep)
         done += try nameNamelessNodes(now: now, hasContent, keep)
-        done += try attachLooseEntries(now: now)
+        // What can be reached by a second name alone cannot be reached when that has gone.
         done += try forgetSecondNamesOfFolders()
+        done += try LooseEntries.attach(now: now, self)
         done += try countLinks()
         done += try forgetRowsOfNothing()
         done += try unbindUnknownItems()
-        done += try dropWrongRanges()
+        done += try RowRepair.mendRanges(self)
+        done += try RowRepair.dropOfOtherKinds(keep, self)
         try store.flushNodes()
         let waiting = try pendingCount()
         try rebuildPending(now: now)
@@ -33,9 +36,11 @@ extension Transaction {
     }
 
     /// The name goes, and the item it stood for comes back from the provider.
-    private func forget(_ entry: Entry) throws(Failure) {
+    func forget(_ entry: Entry) throws(Failure) {
         let synced = try entry.identifier.flatMap { identifier throws(Failure) in try self.synced(identifier) }
         try delete(entry.id)
+        try record(.deleted, node: entry.node, parent: entry.parent, name: entry.name)
+        try recordVersion(.versionLost, entry)
         guard let synced else { return }
         // Without this the missing name would look like a deletion made here.
         try deleteSynced(synced.item.identifier)
@@ -49,13 +54,9 @@ extension Transaction {
             // What was said of the content is lost with the node: it may hold edits.
             let places = try keep(entry.node)
             try forget(entry)
-            done.append("\(entry.name) stood for nothing and was removed" + shown(places))
+            done.append("\(entry.name) stood for nothing and was removed" + RowRepair.shown(places))
         }
         return done
-    }
-
-    private func shown(_ places: [String]) -> String {
-        places.isEmpty ? "" : "; its content is kept as " + places.map { "'\($0)'" }.joined(separator: " and ")
     }
 
     private func nameNamelessNodes(
@@ -67,6 +68,7 @@ extension Transaction {
             WHERE id <> 1 AND link_count <> 0 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.node = node.id)
             """
         ) { Node($0) }
+        var names = FreeNames()
         var done: [String] = []
         for var node in lost {
             let isWorthKeeping = try node.kind == .folder ? hasChildren(node.id) : node.kind != .file || isWhole(node, hasContent)
@@ -78,8 +80,9 @@ extension Transaction {
             node.version = nil
             node.linkCount = node.kind == .folder ? max(2, node.linkCount) : 1
             try update(node)
-            let name = try freeName(for: node.id)
+            let name = try names.next(for: node.id, self)
             let entry = try insertEntry(in: .root, named: name, node: node.id, identifier: nil)
+            try record(.created, node: node.id, parent: .root, name: name)
             try setPending(Pending(subject: .entry(entry.id), since: now, due: now))
             done.append("node \(node.id) had no name; it is now \(name)")
         }
@@ -93,50 +96,14 @@ extension Transaction {
         let places = mayHoldEdits ? try keep(node.id) : []
         try setRanges(of: node.id, to: ByteRangeSet())
         try delete(node.id)
-        if !places.isEmpty { return "node \(node.id) had no name and only a part of its content; it was removed" + shown(places) }
+        if !places.isEmpty {
+            return "node \(node.id) had no name and only a part of its content; it was removed"
+                + RowRepair.shown(places)
+        }
         return "node \(node.id) had no name and nothing that is not at the provider; it was removed"
     }
 
     private func isWhole(_ node: Node, _ hasContent: (Node) -> Bool) -> Bool { node.content == .whole && hasContent(node) }
-
-    private func freeName(for node: NodeID) throws(Failure) -> FileName {
-        for number in 0... {
-            let suffix = number == 0 ? "" : " \(number)"
-            guard let name = FileName("recovered \(String(node.rawValue, radix: 16))\(suffix)") else { break }
-            if try entry(in: .root, named: name) == nil { return name }
-        }
-        preconditionFailure("a made-up name is a name, and one is free")
-    }
-
-    /// Entries in what is no folder, and folders in a circle, which nobody can reach.
-    private func attachLooseEntries(now: Timestamp) throws(Failure) -> [String] {
-        var done: [String] = []
-        while let loose = try firstLooseEntry() {
-            var entry = loose
-            entry.parent = .root
-            entry.name = try freeName(for: entry.node)
-            try update(entry)
-            try setPending(Pending(subject: .entry(entry.id), since: now, due: now))
-            done.append("\(loose.name) was in a folder that cannot be reached; it is now \(entry.name)")
-        }
-        return done
-    }
-
-    private func firstLooseEntry() throws(Failure) -> Entry? {
-        let stray = try connection.first(
-            "SELECT * FROM entry WHERE parent NOT IN (SELECT id FROM node WHERE kind = 1) ORDER BY id LIMIT 1"
-        ) { Entry($0) }
-        if let stray { return stray }
-        return try connection.first(
-            """
-            WITH RECURSIVE reachable (id) AS (
-                SELECT 1
-                UNION SELECT entry.node FROM reachable JOIN entry ON entry.parent = reachable.id
-                    JOIN node ON node.id = entry.node WHERE node.kind = 1)
-            SELECT * FROM entry WHERE parent NOT IN (SELECT id FROM reachable) ORDER BY id LIMIT 1
-            """
-        ) { Entry($0) }
-    }
 
     private func forgetSecondNamesOfFolders() throws(Failure) -> [String] {
         let seconds = try connection.all(
@@ -197,16 +164,5 @@ extension Transaction {
             try update(entry)
         }
         return unknown.map { "\($0.name) stood for an item that nobody knows; it is taken for new" }
-    }
-
-    private func dropWrongRanges() throws(Failure) -> [String] {
-        let wrong = try connection.all(
-            """
-            SELECT DISTINCT local_range.node FROM local_range LEFT JOIN node ON node.id = local_range.node
-            WHERE node.id IS NULL OR node.content <> 1 OR lower < 0 OR upper <= lower OR upper > size
-            """
-        ) { $0.node(0) }
-        for id in wrong { try store.change("DELETE FROM local_range WHERE node = ?1", .id(id)) }
-        return wrong.map { "what is said to be local of node \($0) was wrong; it will be fetched again" }
     }
 }

@@ -8,7 +8,8 @@ package import PromiseCore
 // them: `/name/` finds the one that is just that. Names are there as `[c]` folds them, as the tokenizer's own folding of
 // case keeps each character one. The setting
 // `search.change` is the last change that the index has seen. While the index is built anew, because the feed was pruned
-// beyond that, the setting `search.rebuild` says which node is done.
+// beyond that, the setting `search.rebuild` says which node is done; rows of nodes behind that are
+// old.
 
 extension Transaction {
     /// Entries whose name contains `text`, by the full-text index of names when it has three characters or more; a shorter
@@ -50,17 +51,18 @@ extension Transaction {
         return result
     }
 
-    func searchPosition() throws(Failure) -> (change: Int64, isRebuilding: Bool) {
+    func searchPosition() throws(Failure) -> (change: Int64, pruned: Int64, isRebuilding: Bool) {
         let change = try setting("search.change").flatMap { Int64($0) } ?? 0
         let pruned = try setting("change.pruned").flatMap { Int64($0) } ?? 0
         let isHalfBuilt = try setting("search.rebuild") != nil
-        return (change, pruned > change || isHalfBuilt)
+        return (change, pruned, pruned > change || isHalfBuilt)
     }
 
-    /// Brings the trigram index a step further; false when it is up to date.
-    func indexSomeNames() throws(Failure) -> Bool {
+    /// Brings the trigram index a step further; false when it is up to date. To be called again
+    /// until then, by bodies of their own: each holds the lock for a moment.
+    package func indexSomeNames() throws(Failure) -> Bool {
         let position = try searchPosition()
-        if position.isRebuilding { return try rebuildSomeNames(position.change) }
+        if position.isRebuilding { return try NameIndexing.rebuildSome(position.change, self) }
         let changes = try connection.all(
             "SELECT sequence, node, count FROM change WHERE sequence > ?1 ORDER BY sequence LIMIT 300", .integer(position.change)
         ) { (sequence: $0.integer(0), nodes: $0.unsigned(1)..<$0.unsigned(1) + $0.unsigned(2)) }
@@ -71,32 +73,8 @@ extension Transaction {
             done = change.sequence
         }
         guard let done else { return false }
-        for node in nodes { try indexNames(of: node) }
+        for node in nodes { try NameIndexing.renew(node, self) }
         try setSetting("search.change", "\(done)")
         return true
-    }
-
-    /// Goes through all nodes by their ids. What changes meanwhile is in the feed and indexed again afterwards.
-    private func rebuildSomeNames(_ change: Int64) throws(Failure) -> Bool {
-        let pruned = try setting("change.pruned").flatMap { Int64($0) } ?? 0
-        guard pruned <= change, let done = try setting("search.rebuild").flatMap({ UInt64($0) }) else {
-            try store.change("DELETE FROM name_search")
-            try setSetting("search.change", "\(try lastChange())")
-            try setSetting("search.rebuild", "0")
-            return true
-        }
-        try store.flushNodes()
-        let nodes = try connection.all("SELECT id FROM node WHERE id > ?1 ORDER BY id LIMIT 300", .unsigned(done)) { $0.node(0) }
-        for node in nodes { try indexNames(of: node) }
-        try setSetting("search.rebuild", nodes.last.map { "\($0)" })
-        return true
-    }
-
-    private func indexNames(of node: NodeID) throws(Failure) {
-        try store.change("DELETE FROM name_search WHERE rowid = ?1", .id(node))
-        let names = try entries(of: node).map { NameMatcher.indexed($0.name) }
-        if names.isEmpty { return }
-        let text = "/" + names.joined(separator: "/") + "/"
-        try store.change("INSERT INTO name_search (rowid, names) VALUES (?1, ?2)", .id(node), .text(text))
     }
 }

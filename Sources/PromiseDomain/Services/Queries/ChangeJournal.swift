@@ -50,21 +50,19 @@ package struct ChangePage: Sendable {
 
 /// Reads the change feed.
 struct ChangeJournal {
-    private static let identityKey = "change.journal"
-
     private let index: Index
 
     init(_ index: Index) { self.index = index }
 
-    /// Of this state folder's feed, for good: numbers of another one mean nothing here.
+    /// Of this state folder's feed, until a power cut takes some of it: numbers of another one mean
+    /// nothing here.
     func identity() throws(Failure) -> String {
-        let known = try index.read { transaction throws(Failure) in try transaction.setting(ChangeJournal.identityKey) }
+        let known = try index.read { transaction throws(Failure) in
+            try ChangeNumbers.identity(transaction)
+        }
         if let known { return known }
         return try index.write { transaction throws(Failure) in
-            if let known = try transaction.setting(ChangeJournal.identityKey) { return known }
-            let made = String(UInt64.random(in: .min ... .max), radix: 16)
-            try transaction.setSetting(ChangeJournal.identityKey, made)
-            return made
+            try ChangeNumbers.identify(transaction)
         }
     }
 

@@ -1,5 +1,5 @@
 import PromiseAccess
-import PromiseCore
+package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
 import PromiseQuery
@@ -23,10 +23,10 @@ package final class LiveQuery: StitchedReader {
     /// Results that can be sorted or followed.
     private static let resultCountMax = 2_000_000
 
-    struct State {
+    package struct State {
         /// The results, with what was last told of each.
         var known: [EntryID: (node: NodeID, hash: Int)] = [:]
-        var names: [NodeID: [EntryID]] = [:]
+        package private(set) var names: [NodeID: [EntryID]] = [:]
         var events: [QueryEvent] = []
         var queuedCount = 0
         var isOverflowed = false
@@ -40,6 +40,18 @@ package final class LiveQuery: StitchedReader {
         /// The earliest change that `events` may be about, and that of those which the reader is being given.
         var eventsFrom: Int64?
         var sendingFrom: Int64?
+
+        package init(isOverflowed: Bool = false) { self.isOverflowed = isOverflowed }
+
+        /// The result stands for another node, or is none any more.
+        fileprivate mutating func forget(_ entry: EntryID, of node: NodeID) {
+            names[node]?.removeAll { $0 == entry }
+            if names[node]?.isEmpty == true { names[node] = nil }
+        }
+
+        fileprivate mutating func note(_ entry: EntryID, of node: NodeID) {
+            names[node, default: []].append(entry)
+        }
     }
 
     let request: QueryRequest
@@ -304,12 +316,12 @@ extension LiveQuery.State {
         let hash = item.hashValue
         let old = known.updateValue((item.node, hash), forKey: item.id)
         if let old, old.node == item.node { return old.hash != hash }
-        if let old { names[old.node]?.removeAll { $0 == item.id } }
-        names[item.node, default: []].append(item.id)
+        if let old { forget(item.id, of: old.node) }
+        note(item.id, of: item.node)
         return old?.hash != hash
     }
 
-    mutating func tell(_ item: FoundItem) {
+    package mutating func tell(_ item: FoundItem) {
         let isKnown = known[item.id] != nil
         guard insert(item) else { return }
         noteEvent()
@@ -327,10 +339,9 @@ extension LiveQuery.State {
         if eventsFrom == nil { eventsFrom = told + 1 }
     }
 
-    mutating func tellRemoved(_ entry: EntryID) {
+    package mutating func tellRemoved(_ entry: EntryID) {
         guard let old = known.removeValue(forKey: entry) else { return }
-        names[old.node]?.removeAll { $0 == entry }
-        if names[old.node]?.isEmpty == true { names[old.node] = nil }
+        forget(entry, of: old.node)
         noteEvent()
         if case .removed(let items)? = events.last, items.count < LiveQuery.eventCountMax {
             events[events.count - 1] = .removed(items + [(entry, old.node)])

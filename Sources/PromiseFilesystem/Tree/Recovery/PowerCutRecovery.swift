@@ -18,6 +18,8 @@ struct PowerCutRecovery {
 
     /// One stat(2) for each file with local content, as the index may be older than the content file.
     func run() throws(Failure) {
+        // Before anybody asks; again at the next start when this one does not come to its end.
+        try index.write { transaction throws(Failure) in try ChangeNumbers.renew(transaction) }
         let (nodes, opened): ([Node], [Node]) = try index.read { transaction throws(Failure) in
             (
                 try transaction.nodesWithContent(in: .whole) + transaction.nodesWithContent(in: .partial),
