@@ -15,8 +15,8 @@ struct Memory {
     var hasDivergences = true
     /// Numbers given to what needs one of its own.
     var freshCount = 0
-    /// Somewhere an item has a name for a moment, and is looked at again when that has been long.
-    var isAsideAwaited = false
+    /// Items that have a name for a moment, given by another machine.
+    var asides = AsideNames()
     /// By how much the wall clock was ahead of uptime, in nanoseconds, when work was looked for last.
     var clockLead: Int64?
     /// When room was looked for last, by uptime; nil: never.
