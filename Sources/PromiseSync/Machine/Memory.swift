@@ -130,8 +130,7 @@ struct OperationMemory {
     /// it.
     var touchedItems: [ItemIdentifier: Int] = [:]
     var touchedPlaces: [ItemPlace: Int] = [:]
-    /// Subjects that wait for a folder to be made at the provider.
-    var blocked: [NodeID: Set<Pending.Subject>] = [:]
+    var blocked = BlockedWork()
     /// Work that waits for whoever has a claim on its item.
     var waitingForClaims: Set<Pending.Subject> = []
     /// Those who wait for the provider to have everything.
