@@ -46,8 +46,8 @@ enum Telling {
         try heedClock(&turn, transaction)
         let now = turn.now.time
         let limit = turn.facts.configuration.operationsMax * 8
-        for pending in try transaction.duePending(at: now, limit: limit) {
-            if isBusy, now.rawValue - pending.since.rawValue < patience.nanoseconds { continue }
+        let early = isBusy ? now.advanced(by: .zero - patience) : now
+        for pending in try transaction.duePending(at: now, waitingSince: early, limit: limit) {
             turn.act(.go(.tell(pending)))
         }
     }
