@@ -135,8 +135,8 @@ import Testing
             rows[0].message = "it took too long"
             for row in rows { try transaction.setPending(row) }
             for row in rows { #expect(try transaction.pending(row.subject) == row) }
-            #expect(try transaction.duePending(at: time(30), limit: 9) == [rows[3], rows[2], rows[0]])
-            #expect(try transaction.duePending(at: time(30), limit: 1) == [rows[3]])
+            #expect(try transaction.duePending(at: time(30), waitingSince: time(30), limit: 9) == [rows[3], rows[2], rows[0]])
+            #expect(try transaction.duePending(at: time(30), waitingSince: time(30), limit: 1) == [rows[3]])
             #expect(try transaction.allPending(limit: 9) == [rows[1], rows[2], rows[0], rows[3]])
             #expect(try transaction.nextPendingDue() == time(10))
             let counts = try transaction.counts()
@@ -145,12 +145,25 @@ import Testing
             try transaction.setPending(rows[1])
             #expect(try transaction.nextPendingDue() == time(5))
             try transaction.makePendingDue(at: time(6))
-            #expect(try transaction.duePending(at: time(6), limit: 9).count == 4)
+            #expect(try transaction.duePending(at: time(6), waitingSince: time(6), limit: 9).count == 4)
             try transaction.deletePending(.deletion(ItemIdentifier("d")))
             try transaction.deletePending(.deletion(ItemIdentifier("unknown")))
             try transaction.delete(one)
             #expect(try transaction.pending(.entry(one)) == nil)
             #expect(try transaction.allPending(limit: 9).count == 2)
+        }
+    }
+
+    /// Those that are passed over took the room of those behind them, and what waited by a clock of before did so for ever.
+    @Test func whatWaitsLongIsFoundBehindWhatIsNew() throws {
+        try withTransaction { transaction throws(Failure) in
+            let new = (0..<50).map { Pending(subject: .deletion(ItemIdentifier("\($0)")), since: time(90), due: time(91)) }
+            let old = Pending(subject: .deletion(ItemIdentifier("old")), since: time(70), due: time(95))
+            let later = Pending(subject: .deletion(ItemIdentifier("later")), since: time(500), due: time(96))
+            for row in new + [old, later] { try transaction.setPending(row) }
+            #expect(try transaction.duePending(at: time(100), waitingSince: time(80), limit: 8) == [old, later])
+            #expect(try transaction.duePending(at: time(95), waitingSince: time(80), limit: 8) == [old])
+            #expect(try transaction.duePending(at: time(100), waitingSince: time(100), limit: 99).count == 52)
         }
     }
 

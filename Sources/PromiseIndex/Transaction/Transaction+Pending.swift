@@ -88,11 +88,11 @@ extension Transaction {
         try setting("pin." + identifier.rawValue).flatMap { Int($0) }.flatMap { Pin(rawValue: $0) }
     }
 
-    /// Due at `now`, oldest due first.
-    package func duePending(at now: Timestamp, limit: Int) throws(Failure) -> [Pending] {
-        try connection.all(
-            "SELECT * FROM pending WHERE due <= ?1 ORDER BY due, id LIMIT ?2", .time(now), .count(limit)
-        ) { Pending($0) }
+    /// Due at `now`, oldest due first. `early`: only what waits since then, or by a clock that was set back.
+    package func duePending(at now: Timestamp, waitingSince early: Timestamp, limit: Int) throws(Failure) -> [Pending] {
+        let query: StaticString =
+            "SELECT * FROM pending WHERE due <= ?1 AND (since <= ?2 OR since > ?1) ORDER BY due, id LIMIT ?3"
+        return try connection.all(query, .time(now), .time(early), .count(limit)) { Pending($0) }
     }
 
     package func nextPendingDue() throws(Failure) -> Timestamp? {

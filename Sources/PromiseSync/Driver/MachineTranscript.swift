@@ -24,6 +24,12 @@ package final class MachineTranscript {
         get { goodAnswer.time.withLock { $0 } }
         set { goodAnswer.time.withLock { $0 = newValue } }
     }
+    private let changed = Span()
+    /// Uptime of the last change that programs made here; nil: long ago.
+    package var lastChange: Duration? {
+        get { changed.time.withLock { $0 } }
+        set { changed.time.withLock { $0 = newValue } }
+    }
     /// For how long those who wait for the provider have heard nothing.
     package var silence: Duration? {
         get { heardNothing.time.withLock { $0 } }
@@ -44,7 +50,7 @@ package final class MachineTranscript {
             capabilities: capabilities)
         let world = World(
             observer: observer, content: content, fetchProblem: { _ in nil },
-            lastChange: { .zero - .seconds(3_600) },
+            lastChange: { [changed] in changed.time.withLock { $0 } ?? .zero - .seconds(3_600) },
             silence: { [heardNothing] in heardNothing.time.withLock { $0 } },
             lastGood: { [goodAnswer] in goodAnswer.time.withLock { $0 } ?? .seconds(1_000_000_000) })
         runner = MachineRunner(

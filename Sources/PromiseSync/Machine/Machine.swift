@@ -119,11 +119,7 @@ struct Machine {
         case .follow(let identifier): try Following.follow(identifier, &turn, transaction)
         case .followed(let position): try Following.followed(upTo: position, &turn, transaction)
         case .claimsReleased: try Following.claimsReleased(&turn, transaction)
-        case .asideDue:
-            turn.remember { memory in
-                memory.isAsideAwaited = false
-                memory.hasDivergences = true
-            }
+        case .asideDue: MovesOfOthers.due(&turn)
         case .tellingDue: try Telling.due(&turn, transaction)
         case .tell(let pending): try Telling.tell(pending, &turn, transaction)
         case .tellingFailed(let pending, let failure):

@@ -15,8 +15,8 @@ struct Memory {
     var hasDivergences = true
     /// Numbers given to what needs one of its own.
     var freshCount = 0
-    /// Somewhere an item has a name for a moment, and is looked at again when that has been long.
-    var isAsideAwaited = false
+    /// Items that have a name for a moment, given by another machine.
+    var asides = AsideNames()
     /// By how much the wall clock was ahead of uptime, in nanoseconds, when work was looked for last.
     var clockLead: Int64?
     /// When room was looked for last, by uptime; nil: never.
@@ -130,8 +130,7 @@ struct OperationMemory {
     /// it.
     var touchedItems: [ItemIdentifier: Int] = [:]
     var touchedPlaces: [ItemPlace: Int] = [:]
-    /// Subjects that wait for a folder to be made at the provider.
-    var blocked: [NodeID: Set<Pending.Subject>] = [:]
+    var blocked = BlockedWork()
     /// Work that waits for whoever has a claim on its item.
     var waitingForClaims: Set<Pending.Subject> = []
     /// Those who wait for the provider to have everything.
@@ -202,6 +201,8 @@ struct FeedMemory {
     /// Nil before it has begun.
     var anchor: Anchor?
     var attempts = 0
+    /// How often it began anew, as the provider knew the anchor no longer, since changes came.
+    var expiries = 0
     /// Of the folders that a provider without a feed named last: those that were not listed since;
     /// and when that began, and when all had been.
     var polled: Set<ItemIdentifier> = []

@@ -5,11 +5,23 @@ import PromiseProvider
 
 /// An item that another machine has moved out of the way for a moment.
 enum MovesOfOthers {
-    /// It stays here what it was until the other machine has moved it on.
-    static func wait(_ turn: inout Turn) {
-        if !turn.memory.isAsideAwaited {
-            turn.remember { $0.isAsideAwaited = true }
-            turn.act(.wait(AsideName.patience, .asideDue))
+    /// It stays here what it was until the other machine has moved it on. False when that has been
+    /// waited for long enough.
+    static func isAwaited(_ item: Item, _ turn: inout Turn) -> Bool {
+        let now = turn.now.uptime
+        if turn.memory.asides.isOverdue(item.name, of: item.identifier, at: now) { return false }
+        let isFirst = !turn.memory.asides.isAwaited
+        turn.remember { $0.asides.saw(item.name, of: item.identifier, at: now) }
+        if isFirst { turn.act(.wait(AsideNames.patience, .asideDue)) }
+        return true
+    }
+
+    /// What has such a name for a moment is looked at again when that has been long.
+    static func due(_ turn: inout Turn) {
+        let now = turn.now.uptime
+        turn.remember { memory in
+            memory.asides.due(at: now)
+            memory.hasDivergences = true
         }
     }
 
@@ -20,6 +32,7 @@ enum MovesOfOthers {
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         turn.log(.notice, "a move that another machine did not end is ended here")
+        turn.remember { $0.asides.forget(item.identifier) }
         if let entry {
             if var synced = try transaction.synced(item.identifier) {
                 (synced.item.parent, synced.item.name) = (item.parent, item.name)

@@ -45,10 +45,7 @@ enum Tree {
             observation.synced?.name != item.name,
             observation.local != nil || observation.synced == nil
         {
-            guard aside.isOverdue(at: turn.now.time) else {
-                MovesOfOthers.wait(&turn)
-                return .waits
-            }
+            if MovesOfOthers.isAwaited(item, &turn) { return .waits }
             return try MovesOfOthers.finish(item, aside, entry, &turn, transaction) ? .again : .done
         }
         let step = turn.decide(identifier, entry, observation, .follow)

@@ -37,6 +37,48 @@ import Testing
             """)
     }
 
+    /// Each round lists all that is known.
+    @Test func aFeedThatRefusesTheAnchorsItGivesBeginsEverLessOften() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        let old = ProviderError(.anchorExpired, "too old")
+        machine.answer("wait for changes", "too old", .failure(old))
+        var pauses: [Int] = []
+        for round in 2...7 {
+            var pause = 0
+            while !machine.answer("ask for the anchor", "\(round)", .anchor("\(round)")), pause < 100 {
+                machine.pass(.seconds(1))
+                pause += 1
+            }
+            pauses.append(pause)
+            #expect(machine.answer("wait for changes", "too old", .failure(old)))
+        }
+        #expect(pauses == [0, 1, 2, 4, 8, 16])
+        // Changes came: the next time it begins anew at once.
+        while !machine.answer("ask for the anchor", "8", .anchor("8")) { machine.pass(.seconds(1)) }
+        let page = ChangePage(anchor: Anchor(rawValue: "9"))
+        #expect(machine.answer("wait for changes", "nothing", .changes(page)))
+        #expect(machine.answer("wait for changes", "too old", .failure(old)))
+        #expect(machine.answer("ask for the anchor", "10", .anchor("10")))
+    }
+
+    @Test func aFeedThatHasNoAnchorToBeginWithIsAskedEverLessOften() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        let old = ProviderError(.anchorExpired, "too old")
+        machine.answer("wait for changes", "too old", .failure(old))
+        #expect(machine.answer("ask for the anchor", "too old", .failure(old)))
+        #expect(!machine.answer("ask for the anchor", "too old", .failure(old)))
+        machine.pass(.seconds(1))
+        #expect(machine.answer("ask for the anchor", "too old", .failure(old)))
+        machine.pass(.seconds(1))
+        #expect(!machine.answer("ask for the anchor", "too old", .failure(old)))
+        machine.pass(.seconds(1))
+        #expect(machine.answer("ask for the anchor", "too old", .failure(old)))
+    }
+
     @Test func aFeedThatFailsIsTriedEverLessOften() throws {
         let fixture = try MachineFixture()
         fixture.start()

@@ -90,6 +90,18 @@ import Testing
             """)
     }
 
+    /// It seemed to have begun to wait only later, and so to be new, until the clock was as late again.
+    @Test func aClockThatIsSetBackHoldsNothingUpWhileProgramsAreBusy() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        machine.lastChange = .seconds(3_600)
+        machine.setClock(back: .seconds(86_400))
+        try fixture.make("link", .link)
+        machine.pass(.seconds(5))
+        let done = machine.take()
+        #expect(done.contains("create link in /"), "\(done)")
+    }
+
     /// As on a machine that began with a clock of another year.
     @Test func whatWasDueByAWrongClockGoesAfterTheNextStart() throws {
         let fixture = try MachineFixture()

@@ -98,8 +98,14 @@ extension Exclusion {
         guard node.kind == .folder || entries.allSatisfy({ $0.identifier == nil }) else {
             throw Failure(.exists, "the provider has it, and its copy stays there: mark a copy, and remove this one")
         }
+        let staying = entries.filter { $0.identifier == nil && !$0.isExcluded }
+        if node.kind == .folder, !staying.isEmpty,
+            let sent = try sentItem(below: node.id, transaction)
+        {
+            throw Exclusion.cannotStay(sent)
+        }
         try marks.note(transaction)
-        for var entry in entries where entry.identifier == nil && !entry.isExcluded {
+        for var entry in staying {
             entry.isExcluded = true
             try transaction.update(entry)
             try transaction.deletePending(.entry(entry.id))
@@ -124,22 +130,54 @@ extension Exclusion {
         try spread(false, below: node.id, transaction, tell: tell)
     }
 
-    /// A folder stays here from now on, or no longer, and so does what is below it that the provider does not have.
+    /// Whether the provider has an item, or what a folder holds that is to be made there.
+    func isThere(
+        _ entry: Entry, _ node: Node, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if entry.identifier != nil || node.kind != .folder { return entry.identifier != nil }
+        return try sentItem(below: node.id, transaction) != nil
+    }
+
+    /// What the provider has of that which is in a folder that it does not have yet. It was moved
+    /// there just now, and its place is made with the folder: if that stays here it waits for ever.
+    private func sentItem(
+        below folder: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Entry? {
+        var waiting = [folder]
+        while let folder = waiting.popLast() {
+            for child in try transaction.children(of: folder) {
+                if child.identifier != nil { return child }
+                guard try transaction.node(child.node)?.kind == .folder else { continue }
+                waiting.append(child.node)
+            }
+        }
+        return nil
+    }
+
+    private static func cannotStay(_ item: Entry) -> Failure {
+        let what = "the provider has '\(item.name)', which is in it, and its copy stays there"
+        return Failure(.exists, "\(what): mark a copy, and remove this one")
+    }
+
+    /// A folder stays here from now on, or no longer, and so does what is below it that the provider
+    /// does not have. Throws where what it has would be left in a folder that it never gets.
     func spread(
         _ isExcluded: Bool, below folder: NodeID, _ transaction: borrowing Transaction,
         tell: (Entry) throws(Failure) -> Void
     ) throws(Failure) {
-        // No recursion: programs nest folders deeper than any stack.
-        var waiting = [(folder: folder, isExcluded: isExcluded)]
-        while let (folder, isExcluded) = waiting.popLast() {
+        // No recursion: programs nest folders deeper than any stack. `isNew`: it was to be sent.
+        var waiting = [(folder: folder, isExcluded: isExcluded, isNew: false)]
+        while let (folder, isExcluded, isNew) = waiting.popLast() {
             for var child in try transaction.children(of: folder) {
                 guard let node = try transaction.node(child.node) else { continue }
-                var stays = isExcluded
+                if isNew, child.identifier != nil { throw Exclusion.cannotStay(child) }
+                var (stays, isNews) = (isExcluded, false)
                 if child.identifier == nil {
                     if try coversByName(child.name, node.kind, in: folder, transaction) {
                         stays = true
                     }
                     if try marks.isMarked(node.id, transaction) { stays = true }
+                    isNews = stays && !child.isExcluded
                     child.isExcluded = stays
                     try transaction.update(child)
                     if stays {
@@ -148,7 +186,7 @@ extension Exclusion {
                         try tell(child)
                     }
                 }
-                if node.kind == .folder { waiting.append((node.id, stays)) }
+                if node.kind == .folder { waiting.append((node.id, stays, isNews)) }
             }
         }
     }

@@ -227,7 +227,7 @@ extension FileSystem {
     ) throws(Failure) {
         let isExcluded = try exclusion.covers(entry.name, node.kind, in: entry.parent, of: node.id, transaction)
         if isExcluded, !entry.isExcluded {
-            if entry.identifier != nil {
+            if try exclusion.isThere(entry, node, transaction) {
                 // The provider has the only other copy. Should the document be made anew, that is the item, and this stays here.
                 guard try exclusion.covers(entry.parent, transaction) else {
                     leftNames.note(source)

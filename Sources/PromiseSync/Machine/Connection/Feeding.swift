@@ -65,6 +65,7 @@ enum Feeding {
         turn.remember { memory in
             memory.feed.anchor = page.anchor
             memory.feed.attempts = 0
+            memory.feed.expiries = 0
         }
         goOn(feed, since: page.anchor, &turn)
         try store(page, since: turn.memory.feed.askedAfter, &turn, transaction)
@@ -84,16 +85,25 @@ enum Feeding {
 
     static func failed(_ feed: Int, _ problem: ProviderError, _ turn: inout Turn) {
         guard feed == turn.memory.feed.number, problem.code != .cancelled else { return }
-        if problem.code == .anchorExpired {
-            turn.remember { $0.feed.anchor = nil }
-            return turn.act(.call(.currentAnchor(feed: feed)))
-        }
+        if problem.code == .anchorExpired { return expired(feed, &turn) }
         turn.judge(problem)
         // When it is back the feed begins again.
         if problem.code == .offline || problem.code == .authenticate { return }
         let attempts = turn.memory.feed.attempts + 1
         turn.remember { $0.feed.attempts = attempts }
         turn.act(.wait(Connecting.delay(after: attempts, turn), .feedDue(feed: feed)))
+    }
+
+    /// It begins anew, with a look at all that is known. A provider may refuse what it has just given,
+    /// and without a pause that would go on as fast as it answers.
+    private static func expired(_ feed: Int, _ turn: inout Turn) {
+        let expiries = turn.memory.feed.expiries + 1
+        turn.remember { memory in
+            memory.feed.anchor = nil
+            memory.feed.expiries = expiries
+        }
+        if expiries == 1 { return turn.act(.call(.currentAnchor(feed: feed))) }
+        turn.act(.wait(Connecting.delay(after: expiries - 1, turn), .feedDue(feed: feed)))
     }
 
     /// What a page tells of items. It was asked for when `count` operations had ended, and knows nothing

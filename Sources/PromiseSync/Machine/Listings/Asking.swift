@@ -206,7 +206,10 @@ enum Asking {
         _ found: FoundItem, _ identifier: ItemIdentifier, _ turn: inout Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) {
-        if found.parent == nil { turn.remember { $0.questions.placesSeen.insert(identifier) } }
+        // Nobody asks where an item of another store was seen.
+        if found.parent == nil, turn.facts.knowsByPlace {
+            turn.remember { $0.questions.placesSeen.insert(identifier) }
+        }
         guard
             let item = try turn.identified(
                 found.item, as: identifier, foundIn: found.parent, transaction)

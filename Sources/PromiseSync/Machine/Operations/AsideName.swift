@@ -2,15 +2,14 @@ import PromiseCore
 
 /// The name that an item has at the provider for a moment, while others get out of its way.
 ///
-/// It never shows in a mount. It says when it was given and which name the item is on its way to, so that
-/// another machine can finish what the one that gave it does not.
+/// It never shows in a mount. It says which name the item is on its way to, so that another machine can
+/// finish what the one that gave it does not (`AsideNames`), and when it was given, so that it is given
+/// once.
 struct AsideName {
-    /// After so long the machine that gave the name is not waited for any more.
-    static let patience = Duration.seconds(60)
     private static let prefix = Array(".promisefs-moving-".utf8)
 
-    /// By the clock of the machine that gave it.
-    var since: Timestamp
+    /// By the clock of the machine that gave it, which may be minutes ahead of this one, or behind.
+    private var since: Timestamp
     private var number: Int
     /// A long one is cut.
     var goal: FileName
@@ -37,11 +36,6 @@ struct AsideName {
 
     private static func head(_ since: Timestamp, _ number: Int) -> [UInt8] {
         prefix + Array("\(since.rawValue)-\(number)-".utf8)
-    }
-
-    /// Clocks of machines differ, in both directions.
-    func isOverdue(at now: Timestamp) -> Bool {
-        (now.rawValue - since.rawValue).magnitude > AsideName.patience.nanoseconds.magnitude
     }
 
     static func isOne(_ name: FileName) -> Bool { AsideName(name) != nil }

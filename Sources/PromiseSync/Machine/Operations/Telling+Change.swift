@@ -137,7 +137,7 @@ extension Telling {
             (target, isAside) = (aside, true)
         case .taken: return .later(blockedDelay, .placeTaken)
         case .homeless:
-            block(pending.subject, on: entry.parent, &turn)
+            BlockedWork.note(pending.subject, on: entry.parent, &turn)
             return .later(.seconds(5), .folderUnmade)
         }
         // What is being made or moved there will be in the way, or has left before.

@@ -46,8 +46,8 @@ enum Telling {
         try heedClock(&turn, transaction)
         let now = turn.now.time
         let limit = turn.facts.configuration.operationsMax * 8
-        for pending in try transaction.duePending(at: now, limit: limit) {
-            if isBusy, now.rawValue - pending.since.rawValue < patience.nanoseconds { continue }
+        let early = isBusy ? now.advanced(by: .zero - patience) : now
+        for pending in try transaction.duePending(at: now, waitingSince: early, limit: limit) {
             turn.act(.go(.tell(pending)))
         }
     }
@@ -248,7 +248,7 @@ enum Telling {
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
         guard let parent = try turn.identifier(of: entry.parent, transaction) else {
-            block(pending.subject, on: entry.parent, &turn)
+            BlockedWork.note(pending.subject, on: entry.parent, &turn)
             return .later(.seconds(5), .folderUnmade)
         }
         // One after the other at each place, so that what the index knows of the last one is not
@@ -305,11 +305,6 @@ enum Telling {
                 places: [ItemPlace(parent: parent, name: entry.name)],
                 byteCount: source?.dataByteCount ?? 0,
                 sent: sent))
-    }
-
-    /// Something waits for a folder to be made at the provider.
-    static func block(_ subject: Pending.Subject, on folder: NodeID, _ turn: inout Turn) {
-        turn.remember { $0.operations.blocked[folder, default: []].insert(subject) }
     }
 
     /// Why content is not sent now.

@@ -173,8 +173,9 @@ extension Turn {
 
     /// Whatever waited for this folder to exist at the provider may go on.
     mutating func unblock(_ folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) {
-        guard let subjects = memory.operations.blocked[folder] else { return }
-        remember { $0.operations.blocked[folder] = nil }
+        let subjects = memory.operations.blocked.subjects(of: folder)
+        if subjects.isEmpty { return }
+        remember { $0.operations.blocked.remove(folder) }
         try makeDue(subjects, transaction)
     }
 
