@@ -211,7 +211,7 @@ final class StoreProvider: Provider, @unchecked Sendable {
         let range = range ?? ByteRange(0, UInt64(bytes.count))
         let part = Array(bytes[min(Int(range.lower), bytes.count)..<min(Int(range.upper), bytes.count)])
         guard line.broken > 0 else { return try give(part, at: range.lower, to: sink) }
-        try await giveSlowly(part, at: range.lower, to: sink)
+        try await giveSlowly(part, at: range.lower, of: reference, version, to: sink)
     }
 
     private func give(_ part: [UInt8], at offset: UInt64, to sink: any ContentSink) throws(ProviderError) {
@@ -221,17 +221,26 @@ final class StoreProvider: Provider, @unchecked Sendable {
         try result.get()
     }
 
+    /// Of a file that is overwritten meanwhile the rest is what it has then, as in a folder, and only a look at the end tells.
     private func giveSlowly(
-        _ part: [UInt8], at offset: UInt64, to sink: any ContentSink
+        _ part: [UInt8], at offset: UInt64, of reference: ItemReference, _ version: ContentVersion,
+        to sink: any ContentSink
     ) async throws(ProviderError) {
         var position = 0
         while position < part.count {
             let end = min(position + 24 + simulation.pick(80), part.count)
-            try give(Array(part[position..<end]), at: offset + UInt64(position), to: sink)
+            var bytes = Array(part[position..<end])
+            if let now = try? find(reference), now.kind == .file, now.version != version.rawValue {
+                bytes = Array(now.bytes.dropFirst(Int(offset) + position).prefix(end - position))
+            }
+            try give(bytes, at: offset + UInt64(position), to: sink)
             position = end
             await simulation.sleep(.milliseconds(1 + simulation.pick(line.delayMax)))
             if isGone || line.isOffline { throw ProviderError(.offline, "the network is gone") }
             if simulation.chance(line.broken) { throw ProviderError(.retry, "the connection broke") }
+        }
+        guard try find(reference).version == version.rawValue else {
+            throw ProviderError(.stale, "there is another version")
         }
     }
 

@@ -18,6 +18,9 @@ from side_by_side_program import Program, tokens_of
 
 SERVERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "servers")
 
+# How long trees may differ when all work has ended, in seconds.
+PATIENCE = 180
+
 
 class Store:
     """What all machines mount."""
@@ -165,16 +168,35 @@ def is_replaced_unseen(written, removal):
     return 0 <= seconds[1] - seconds[0] <= (60 if names[0] == names[1] else 10)
 
 
-def check(machines, store, journals, arguments):
+def trees_of(machines, store):
     trees = {f"machine {machine.number}": tree(machine.top) for machine in machines}
     if store.kind == "folder":
         trees["the store"] = tree(store.top)
+    return trees
+
+
+def differences(trees):
     first, *others = trees
-    problems = []
-    for other in others:
-        found = difference(trees[first], trees[other])
-        if found:
-            problems.append(f"{first} and {other} differ:\n  " + "\n  ".join(found[:8]))
+    found = {other: difference(trees[first], trees[other]) for other in others}
+    return [f"{first} and {other} differ:\n  " + "\n  ".join(lines[:8]) for other, lines in found.items() if lines]
+
+
+def agreed_trees(machines, store):
+    """What all show, when they have had time to hear of each other: a store that is busy is slow. And what a machine shows that
+    knows nothing yet, where the store cannot be looked at by itself."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        trees = trees_of(machines, store)
+        problems = differences(trees)
+        if not problems or time.monotonic() > end:
+            return trees, problems
+        print("they differ still: " + problems[0].splitlines()[1].strip()[:150], flush=True)
+        time.sleep(15)
+        settle(machines)
+
+
+def check(machines, store, journals, arguments):
+    trees, problems = agreed_trees(machines, store)
     written, given, raced = {}, set(), []
     for journal in journals:
         with open(journal) as file:
@@ -233,6 +255,9 @@ def main():
             machine.mount()
         journals = work(machines, arguments, random.Random(seed), folder)
         settle(machines)
+        if store.kind == "moto":
+            machines.append(Machine(arguments.executable, folder, arguments.machines, store))
+            machines[-1].mount()
         print(check(machines, store, journals, arguments), flush=True)
         failed = False
     except (Failed, subprocess.TimeoutExpired, OSError) as problem:
