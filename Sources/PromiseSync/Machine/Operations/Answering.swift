@@ -76,7 +76,7 @@ enum Answering {
             }
         case .compared: break
         }
-        try planAgain(operation.subject, &turn, transaction)
+        try planAgain(operation, &turn, transaction)
     }
 
     /// Another version is not another content, and may be what an earlier try of ours has sent.
@@ -87,7 +87,7 @@ enum Answering {
         guard let identifier = operation.identifier, case .compare(let comparison) = operation.work,
             case .present(let item)? = try transaction.remote(identifier),
             item.version == comparison.version
-        else { return try planAgain(operation.subject, &turn, transaction) }
+        else { return try planAgain(operation, &turn, transaction) }
         if let edits = try editsOf(remote, local, operation, item, &turn, transaction) {
             if remote != local { try keepEdited(operation, than: edits, turn, transaction) }
             try OwnMoves.agree(on: item, transaction)
@@ -112,7 +112,7 @@ enum Answering {
             try turn.forgetCandidates(for: item, transaction)
         }
         guard case .deletion = operation.subject else {
-            return try planAgain(operation.subject, &turn, transaction)
+            return try planAgain(operation, &turn, transaction)
         }
         try turn.makeDue([operation.subject], transaction)
     }
@@ -270,8 +270,9 @@ enum Answering {
     /// What was done here while the operation ran is planned after the usual quiet time; otherwise
     /// nothing is pending.
     private static func planAgain(
-        _ subject: Pending.Subject, _ turn: inout Turn, _ transaction: borrowing Transaction
+        _ operation: Operation, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
+        let subject = operation.subject
         var isDone = true
         switch subject {
         case .entry(let id):
@@ -287,6 +288,7 @@ enum Answering {
         }
         try recordUpload(of: subject, &turn, transaction)
         guard !isDone, var row = try transaction.pending(subject) else {
+            turn.remember { $0.operations.torn[subject] = nil }
             try transaction.deletePending(subject)
             return
         }
@@ -294,6 +296,7 @@ enum Answering {
         row.error = nil
         row.message = nil
         row.due = max(row.due, turn.now.time)
+        Unrest.sent(operation, &row, &turn)
         try transaction.setPending(row)
     }
 
@@ -318,7 +321,7 @@ enum Answering {
         switch problem.code {
         case .sourceChanged:
             row.attempts = 0
-            row.due = now.advanced(by: turn.facts.configuration.uploadDelay)
+            Unrest.torn(&row, &turn)
         case .cancelled, .offline:
             row.attempts -= 1
             row.due = now.advanced(by: .seconds(1))
