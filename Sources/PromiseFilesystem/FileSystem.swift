@@ -209,9 +209,8 @@ package final class FileSystem: FileSystemOperations {
         guard !entry.isExcluded else { return }
         let now = clock.now()
         let due = isGivingWay ? engine.removalDue(after: now) : engine.uploadDue(after: now)
-        // An eighth of the quiet time sooner is the same.
-        let early = Timestamp(nanoseconds: due.rawValue - (due.rawValue - now.rawValue) / 8)
-        try transaction.renewPending(entry.id, since: now, due: due, unlessSince: early)
+        let renewal = PendingRenewal(now: now, due: due, bound: engine.unrestMax)
+        try transaction.renewPending(entry.id, renewal)
     }
 
     func markPending(_ subject: Pending.Subject, _ transaction: borrowing Transaction) throws(Failure) {

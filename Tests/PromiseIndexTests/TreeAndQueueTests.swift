@@ -154,6 +154,33 @@ import Testing
         }
     }
 
+    private func save(
+        _ id: EntryID, at now: Int64, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Pending {
+        let renewal = PendingRenewal(now: time(now), due: time(now + 20), bound: .nanoseconds(600))
+        try transaction.renewPending(id, renewal)
+        return try transaction.pending(.entry(id))!
+    }
+
+    /// What was saved more often than it was to rest was put off for ever.
+    @Test func whatGoesOnBeingChangedIsDueInTheEnd() throws {
+        try withTransaction { transaction throws(Failure) in
+            let id = try transaction.make(named: name("state")).entry.id
+            for now in stride(from: Int64(1_000), through: 1_580, by: 10) { #expect(try save(id, at: now, transaction).due == time(now + 20)) }
+            for now in stride(from: Int64(1_590), through: 2_000, by: 10) { #expect(try save(id, at: now, transaction).due == time(1_600)) }
+            // The engine puts it off, as it waits for something, or as it failed.
+            var row = try transaction.pending(.entry(id))!
+            (row.due, row.attempts, row.error) = (time(3_000), 2, .timedOut)
+            try transaction.setPending(row)
+            row = try save(id, at: 2_010, transaction)
+            #expect(row.due == time(2_030) && row.attempts == 0 && row.error == nil && row.since == time(1_000))
+            #expect(try save(id, at: 2_025, transaction).due == time(2_030))
+            // The clock was set back.
+            row = try save(id, at: 500, transaction)
+            #expect(row.due == time(520) && row.since == time(500))
+        }
+    }
+
     /// Those that are passed over took the room of those behind them, and what waited by a clock of before did so for ever.
     @Test func whatWaitsLongIsFoundBehindWhatIsNew() throws {
         try withTransaction { transaction throws(Failure) in

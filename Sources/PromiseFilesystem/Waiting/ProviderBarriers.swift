@@ -184,7 +184,10 @@ final class ProviderBarriers: Sendable {
     private func isDone(
         _ before: Pending, _ edits: UInt64?, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard let row = try transaction.pending(before.subject), row.since == before.since else { return true }
+        guard let row = try transaction.pending(before.subject) else { return true }
+        // What waited long begins to wait again when one state of it was sent, which may be an earlier one.
+        let later = row.since.rawValue - before.since.rawValue
+        if later > 0, .nanoseconds(later) < engine.unrestMax { return true }
         if case .entry(let id) = row.subject {
             guard let entry = try transaction.entry(id), !entry.isExcluded else { return true }
             if let identifier = entry.identifier, let synced = try transaction.synced(identifier) {

@@ -41,22 +41,13 @@ extension Transaction {
         }
     }
 
-    /// Puts a row for an entry that has none; else makes it due at `due` and forgets failures. A row that has none and is due
-    /// between `early` and `due` stays: changes follow each other, and each would move it in the order of due times.
-    package func renewPending(_ entry: EntryID, since: Timestamp, due: Timestamp, unlessSince early: Timestamp) throws(Failure) {
+    /// Puts a row for an entry that has none; else makes it due later again, and forgets failures.
+    package func renewPending(_ entry: EntryID, _ renewal: PendingRenewal) throws(Failure) {
         precondition(entry.rawValue > 0, "an entry's id is positive: \(entry)")
         store.touch(entry)
-        try store.change(
-            """
-            INSERT INTO pending VALUES (?1, NULL, ?2, ?3, 0, NULL, NULL)
-            ON CONFLICT (id) DO UPDATE SET due = ?3, attempts = 0, error = NULL, message = NULL
-                WHERE due NOT BETWEEN ?4 AND ?3 OR attempts <> 0 OR error IS NOT NULL
-            """
-        ) { binder in
+        try store.change(PendingRenewal.statement) { binder in
             binder.id(entry)
-            binder.time(since)
-            binder.time(due)
-            binder.time(early)
+            renewal.bind(to: &binder)
         }
     }
 

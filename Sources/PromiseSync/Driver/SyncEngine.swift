@@ -327,6 +327,9 @@ package final class SyncEngine: Sendable {
         now.advanced(by: configuration.uploadDelay)
     }
 
+    /// What never rests for the upload delay is sent after so long.
+    package var unrestMax: Duration { Unrest.max(configuration) }
+
     /// The same of a removal, and of a name that gave way to a document that is made anew.
     package func removalDue(after now: Timestamp) -> Timestamp {
         now.advanced(by: configuration.removalDelay)

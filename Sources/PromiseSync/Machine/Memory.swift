@@ -131,6 +131,8 @@ struct OperationMemory {
     var touchedItems: [ItemIdentifier: Int] = [:]
     var touchedPlaces: [ItemPlace: Int] = [:]
     var blocked = BlockedWork()
+    /// How often what never rests was written to while it was sent.
+    var torn: [Pending.Subject: Int] = [:]
     /// Work that waits for whoever has a claim on its item.
     var waitingForClaims: Set<Pending.Subject> = []
     /// Those who wait for the provider to have everything.

@@ -16,6 +16,7 @@ final class MachineFixture {
 
     private let folder: TemporaryFolder
     let index: Index
+    let content: ContentStore
     let machine: MachineTranscript
 
     init(_ capabilities: Capabilities = MachineFixture.pushing, cacheLimit: UInt64? = nil) throws {
@@ -28,8 +29,9 @@ final class MachineFixture {
             uploadDelay: .zero, pollInterval: .seconds(60), cacheLimit: cacheLimit, hostName: "host"
         )
         configuration.backoff = Backoff(first: .seconds(1), longest: .seconds(60))
+        content = try ContentStore(folder: folder.path("content"))
         machine = MachineTranscript(
-            index: index, content: try ContentStore(folder: folder.path("content")),
+            index: index, content: content,
             root: MachineFixture.root, capabilities: capabilities, configuration: configuration,
             observer: QuietObserver())
     }

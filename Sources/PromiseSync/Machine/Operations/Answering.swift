@@ -76,7 +76,7 @@ enum Answering {
             }
         case .compared: break
         }
-        try planAgain(operation.subject, &turn, transaction)
+        try planAgain(operation, &turn, transaction)
     }
 
     /// Another version is not another content, and may be what an earlier try of ours has sent.
@@ -87,7 +87,7 @@ enum Answering {
         guard let identifier = operation.identifier, case .compare(let comparison) = operation.work,
             case .present(let item)? = try transaction.remote(identifier),
             item.version == comparison.version
-        else { return try planAgain(operation.subject, &turn, transaction) }
+        else { return try planAgain(operation, &turn, transaction) }
         if let edits = try editsOf(remote, local, operation, item, &turn, transaction) {
             if remote != local { try keepEdited(operation, than: edits, turn, transaction) }
             try OwnMoves.agree(on: item, transaction)
@@ -114,7 +114,7 @@ enum Answering {
             try turn.forgetCandidates(for: item, transaction)
         }
         guard case .deletion = operation.subject else {
-            return try planAgain(operation.subject, &turn, transaction)
+            return try planAgain(operation, &turn, transaction)
         }
         try turn.makeDue([operation.subject], transaction)
     }
@@ -272,8 +272,9 @@ enum Answering {
     /// What was done here while the operation ran is planned after the usual quiet time; otherwise
     /// nothing is pending.
     private static func planAgain(
-        _ subject: Pending.Subject, _ turn: inout Turn, _ transaction: borrowing Transaction
+        _ operation: Operation, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
+        let subject = operation.subject
         var isDone = true
         switch subject {
         case .entry(let id):
@@ -289,6 +290,7 @@ enum Answering {
         }
         try recordUpload(of: subject, &turn, transaction)
         guard !isDone, var row = try transaction.pending(subject) else {
+            turn.remember { $0.operations.torn[subject] = nil }
             try transaction.deletePending(subject)
             return
         }
@@ -296,6 +298,7 @@ enum Answering {
         row.error = nil
         row.message = nil
         row.due = max(row.due, turn.now.time)
+        Unrest.sent(operation, &row, &turn)
         try transaction.setPending(row)
     }
 
@@ -320,7 +323,7 @@ enum Answering {
         switch problem.code {
         case .sourceChanged:
             row.attempts = 0
-            row.due = now.advanced(by: turn.facts.configuration.uploadDelay)
+            Unrest.torn(&row, &turn)
         case .cancelled, .offline:
             row.attempts -= 1
             row.due = now.advanced(by: .seconds(1))

@@ -41,7 +41,7 @@ extension Telling {
         if hasContent && node.kind == .link {
             changes.target = node.target
         } else if hasContent {
-            if let wait = try waitForContent(node, &turn, transaction) {
+            if let wait = try Unrest.wait(for: node, pending, &turn, transaction) {
                 // A move need not wait for the content.
                 if !place, let problem = wait.problem { throw problem }
                 guard place else { return .later(wait.delay, .content) }

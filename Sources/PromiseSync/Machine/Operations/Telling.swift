@@ -279,7 +279,7 @@ enum Telling {
         }
         var source: UploadSource?
         if node.kind == .file {
-            if let wait = try waitForContent(node, &turn, transaction) {
+            if let wait = try Unrest.wait(for: node, pending, &turn, transaction) {
                 if let problem = wait.problem { throw problem }
                 return .later(wait.delay, .content)
             }
@@ -305,41 +305,5 @@ enum Telling {
                 places: [ItemPlace(parent: parent, name: entry.name)],
                 byteCount: source?.dataByteCount ?? 0,
                 sent: sent))
-    }
-
-    /// Why content is not sent now.
-    struct Wait {
-        var delay: Duration
-        /// It cannot be had, so that the item counts as failing.
-        var problem: Failure?
-    }
-
-    /// nil when the content may be sent now.
-    static func waitForContent(
-        _ node: Node, _ turn: inout Turn, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Wait? {
-        if node.content != .whole {
-            turn.notices.hydrate.append(node.id)
-            let problem = turn.world.fetchProblem(node.id).map {
-                Failure(
-                    $0.code,
-                    "the rest of its content cannot be fetched, and it is sent only whole: \($0.message)"
-                )
-            }
-            return Wait(delay: .seconds(1), problem: problem)
-        }
-        let holes = try transaction.holes(of: node.id)
-        if !holes.ranges.isEmpty {
-            return Wait(delay: .seconds(30), problem: Failure(.stale, Tree.incompleteness(holes)))
-        }
-        let operations = turn.memory.operations
-        guard node.isOpenForWriting, !operations.isDraining, !operations.hurried.contains(node.id)
-        else { return nil }
-        guard let status = try turn.world.content.status(node.id, node.generation)
-        else { return nil }
-        let quiet = Duration.nanoseconds(turn.now.time.nanoseconds(since: status.modificationTime))
-        // No write gave it a time that is still to come.
-        let isQuiet = quiet >= Telling.quietPeriod || quiet < .seconds(-1)
-        return isQuiet ? nil : Wait(delay: Telling.quietPeriod - quiet)
     }
 }
