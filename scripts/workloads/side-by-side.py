@@ -162,8 +162,9 @@ def difference(left, right):
 def is_replaced_unseen(written, removal):
     """Whether a program took something away unseen right after this was written, or a while after at the same name: others
     may have moved it to where that was."""
-    (when, *_, path), (_, then, place) = written.split(), removal.split()
-    names = [each.split("/mnt/", 1)[-1] for each in (path, place)]
+    when, then = written.split()[0], removal.split()[1]
+    # A name may have spaces.
+    names = [each.split("/mnt/", 1)[-1] for each in (written, removal)]
     seconds = [sum(float(part) * unit for part, unit in zip(each.split(":"), (3600, 60, 1))) for each in (when, then)]
     return 0 <= seconds[1] - seconds[0] <= (60 if names[0] == names[1] else 10)
 

@@ -56,13 +56,13 @@ enum Unrest {
         return Wait(delay: Telling.quietPeriod - quiet)
     }
 
-    private static func isLong(_ pending: Pending, doublings: Int, _ turn: Turn) -> Bool {
+    private static func isLong(_ pending: Pending, doublings: Int, _ turn: borrowing Turn) -> Bool {
         let waited = turn.now.time.rawValue - pending.since.rawValue
         return .nanoseconds(waited) >= max(turn.facts.configuration) * (1 << doublings)
     }
 
     /// An open file that is never quiet.
-    private static func mayGo(_ node: Node, _ pending: Pending, _ turn: Turn) -> Bool {
+    private static func mayGo(_ node: Node, _ pending: Pending, _ turn: borrowing Turn) -> Bool {
         let torn = turn.memory.operations.torn[pending.subject] ?? 0
         return node.size <= openBytesMax && isLong(pending, doublings: torn, turn)
     }
