@@ -96,7 +96,7 @@ enum Unrest {
 
     private static let tornMax = 1_024
 
-    private static func beginAgain(_ row: inout Pending, _ turn: Turn) {
+    private static func beginAgain(_ row: inout Pending, _ turn: borrowing Turn) {
         row.since = turn.now.time
         row.due = turn.now.time.advanced(by: turn.facts.configuration.uploadDelay)
     }
