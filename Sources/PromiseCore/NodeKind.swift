@@ -45,4 +45,10 @@ package struct Metadata: Hashable, Sendable {
         self.group = group
         self.modificationTime = modificationTime
     }
+
+    /// The mode that content takes over from other content, which had `mode`. Bits that let a program
+    /// run as its owner or group pass only to what had them before, with `own` (inode(7)).
+    package static func mode(_ mode: UInt32, passedToContentOf own: UInt32) -> UInt32 {
+        mode & ~0o6000 | mode & own & 0o6000
+    }
 }

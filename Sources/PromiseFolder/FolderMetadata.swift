@@ -23,7 +23,7 @@ struct FolderMetadata: Sendable {
                 label: "folder.rights.open")
             return try FileStatus.of(descriptor: file.number, label: "folder.rights.status")
         }
-        return changes.metadata(over: now.metadata) ?? now.metadata
+        return changes.metadata(over: now.metadata, isContentNew: true) ?? now.metadata
     }
 
     /// Throws `.conflict` when it is not what was looked at any more, or of a file when others have

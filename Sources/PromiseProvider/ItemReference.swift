@@ -51,11 +51,13 @@ package struct ItemChanges: Hashable, Sendable {
     /// A link's new target.
     package var target: [UInt8]?
 
-    /// What an item is to have that has `present` now; nil: that.
-    package func metadata(over present: Metadata) -> Metadata? {
+    /// What an item is to have that has `present` now; nil: that. `isContentNew`: bits that let a
+    /// program run as its owner were given to other content, and do not pass to this (inode(7)).
+    package func metadata(over present: Metadata, isContentNew: Bool = false) -> Metadata? {
         guard let metadata, keepsRights else { return metadata }
         var result = present
         result.modificationTime = metadata.modificationTime
+        if isContentNew { result.mode = Metadata.mode(present.mode, passedToContentOf: metadata.mode) }
         return result
     }
 

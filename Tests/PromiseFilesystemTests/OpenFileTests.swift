@@ -216,7 +216,7 @@ import Testing
             #expect(opening != nil && reading != nil)
             try await domain.cut(small, to: 0)
             try await domain.cut(large.node, to: 0)
-            #expect(answers.withLock { $0 } == ["success(\"open\")", "success(\"''\")"])
+            #expect(answers.withLock { $0 } == ["success(\"open\")", "success(\"\\'\\'\")"])
             domain.close(large)
             await domain.provider.holdFetches(at: nil)
             gate.open()
@@ -225,9 +225,7 @@ import Testing
         }
     }
 
-    /// > with `ENETDOWN` at once while the provider is offline
-    ///
-    /// It waited until requests are given up.
+    /// It waited until requests are given up, not failing with `ENETDOWN` at once.
     @Test func whatNeedsAllOfAFileFailsAtOnceWhileItCannotCome() async throws {
         let domain = try SimulatedDomain()
         try await domain.run {

@@ -66,6 +66,7 @@ import Testing
     @Test func aFolderThatIsNotSentYetCanBeMarked() async throws {
         let domain = try SimulatedDomain()
         try await domain.run {
+            try await domain.expectBothSidesTheSame("before")
             await domain.provider.fail(ProviderError(.offline, "the network is gone"))
             try await domain.makeFolder(["private"])
             try await domain.write("mine", to: ["private", "diary"])

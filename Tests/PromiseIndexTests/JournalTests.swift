@@ -271,6 +271,23 @@ import Testing
         }
     }
 
+    /// Where it cannot be given up either, the next sync of it would succeed, and what was dropped be promised.
+    @Test func aFileThatCouldNotBeSyncedIsNeverTakenForSynced() async {
+        await #expect(processExitsWith: .success) {
+            let folder = try TemporaryFolder("index")
+            let index = try Index(path: folder.database, journalByteCount: JournalTests.small)
+            try index.write { transaction throws(Failure) in _ = try transaction.make(named: name("a")) }
+            try writeFile(
+                Array("index.journal.fsync 1 EIO\nindex.log.fsync 1 EIO\n".utf8), to: folder.path("faults"))
+            FaultInjection.watch(String(decoding: folder.path("faults"), as: UTF8.self))
+            let code = failure { try index.synchronize() }
+            try #require(code == .inputOutput)
+            // By another way than that file.
+            try index.synchronize()
+            try #require(!folder.exists("index.sqlite-redo-a"))
+        }
+    }
+
     /// A body that fails leaves the journal as unsynced as it was.
     @Test func theJournalIsNotTakenForSyncedWhenTheOtherFileCouldNotBe() async {
         await #expect(processExitsWith: .success) {

@@ -176,7 +176,9 @@ package final class MainMount: ForwardedOperations {
     package func open(
         _ node: NodeID, _ request: OpenRequest, caller: Caller, reply: @escaping Reply<OpenReply>
     ) -> ParkedRequest? {
-        guard views.isWanted, request.isWritable, let stamp = stamp(of: node) else {
+        guard views.isWanted, request.isWritable || request.truncates,
+            let stamp = stamp(of: node)
+        else {
             return inner.open(node, request, caller: caller, reply: reply)
         }
         return inner.open(node, request, caller: caller) { [self] result in

@@ -1,6 +1,7 @@
 import Glibc
 import PromiseCore
 import PromiseSystem
+import Synchronization
 
 /// One of the two files of the journal: a header, then records without gaps. It is written over from its start in each of
 /// its *lives*; a life has a random salt, so that what an earlier one left is never taken for a record.
@@ -20,6 +21,9 @@ final class JournalFile: Sendable {
     private let descriptor: Descriptor
     /// Nil where syncing another file does not flush the disk.
     private let flushedDevice: UInt64?
+    /// Not all of it can be written. The kernel tells that once, and takes what it could not write
+    /// for written (fsync(2)): it is never again to be taken for what the disk has.
+    private let hasFailed = Atomic(false)
 
     private init(_ descriptor: consuming Descriptor) {
         let facts = try? FileSystemFacts.of(descriptor: descriptor.number, label: "index.journal.facts")
@@ -103,7 +107,21 @@ final class JournalFile: Sendable {
 
     /// Returns when the disk has every record, perhaps in its cache.
     func finishWriting() throws(SystemError) {
-        try PromiseSystem.finishWriting(descriptor.number, label: "index.journal.write")
+        try rememberingFailure { () throws(SystemError) in
+            try PromiseSystem.finishWriting(descriptor.number, label: "index.journal.write")
+        }
+    }
+
+    private func rememberingFailure(_ body: () throws(SystemError) -> Void) throws(SystemError) {
+        if hasFailed.load(ordering: .acquiring) {
+            throw SystemError(errno: EIO, label: "index.journal.failed")
+        }
+        do throws(SystemError) {
+            try body()
+        } catch {
+            hasFailed.store(true, ordering: .releasing)
+            throw error
+        }
     }
 
     /// After `finishWriting` a sync of `other` makes this file durable, too: a record replaces what is in the file's blocks.
@@ -111,7 +129,10 @@ final class JournalFile: Sendable {
 
     /// fdatasync(2).
     func synchronize() throws(SystemError) {
-        try PromiseSystem.synchronize(descriptor.number, dataOnly: true, label: "index.journal.fsync")
+        try rememberingFailure { () throws(SystemError) in
+            try PromiseSystem.synchronize(
+                descriptor.number, dataOnly: true, label: "index.journal.fsync")
+        }
     }
 
     /// The bytes of the file, to be parsed and deallocated by `JournalContents`; no more than the header when that says

@@ -63,9 +63,10 @@ struct ObjectWriter: Sendable {
             }
             var metadata = metadata
             if keepsRights, let found {
-                let time = metadata.modificationTime
+                let sent = metadata
                 metadata = items.item(found, path, parent: parent).metadata
-                metadata.modificationTime = time
+                metadata.modificationTime = sent.modificationTime
+                metadata.mode = Metadata.mode(metadata.mode, passedToContentOf: sent.mode)
             }
             let headers = headers(over: found, metadata, kind)
             let written = ObjectWrite(

@@ -112,6 +112,7 @@ struct MachineRunner {
         case .listed(let part): .listingLost(number: part.number, failure)
         case .listingComplete(let number, _): .listingLost(number: number, failure)
         case .tell(let pending): .tellingFailed(pending, failure)
+        case .step(let waiter, let waiting): .stepFailed(waiter, waiting, failure)
         default: nil
         }
     }
@@ -120,8 +121,9 @@ struct MachineRunner {
         trouble = failure
         performer.perform(.log(.error, "sync could not go on", reason: failure.message))
         switch event {
-        case .listingWanted(_, _, let waiter), .stepWanted(let waiter),
-            .pauseWanted(_, let waiter), .limitsWanted(_, let waiter), .revertWanted(_, _, let waiter):
+        case .listingWanted(_, _, let waiter), .stepWanted(let waiter), .step(let waiter, _),
+            .stepFailed(let waiter, _, _), .pauseWanted(_, let waiter),
+            .limitsWanted(_, let waiter), .revertWanted(_, _, let waiter):
             performer.perform(.reply(waiter, .failure(failure)))
         // The next look finds what is due.
         case .followDue, .follow, .followed, .listingDue, .madeDue, .askingDue, .fetchingDue,

@@ -315,7 +315,7 @@ extension Hydrator {
     }
 
     /// The file was emptied: it is whole, and whoever waits goes on with what is there now.
-    package func settle(_ node: NodeID) { end(node, nil, .success(())) }
+    package func answerWaiters(of node: NodeID) { end(node, nil, .success(())) }
 
     private func end(
         _ node: NodeID, _ generation: Generation?, _ result: Result<Void, Failure>

@@ -38,6 +38,10 @@ package enum Event {
     case everythingDue
     /// One operation is to be carried out, and then nothing more by itself.
     case stepWanted(Waiter)
+    /// The first of these that can is to begin.
+    case step(Waiter, ArraySlice<Pending>)
+    /// The first of these cannot be sent.
+    case stepFailed(Waiter, ArraySlice<Pending>, Failure)
     /// Nothing is to be told, and fetched by itself, until that is taken back.
     case pauseWanted(Bool, Waiter)
     case limitsWanted(LimitsChange, Waiter)

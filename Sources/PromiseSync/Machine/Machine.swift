@@ -45,7 +45,7 @@ struct Machine {
             .used, .roomDue:
             try handleContent(event, &turn, transaction)
         case .started, .stopping, .folderAdopted, .lookWanted, .draining, .hurried, .everythingDue,
-            .dueNow, .stepWanted, .pauseWanted, .limitsWanted, .revertWanted:
+            .dueNow, .stepWanted, .step, .stepFailed, .pauseWanted, .limitsWanted, .revertWanted:
             try handleWish(event, &turn, transaction)
         }
         return turn.allActions()
@@ -175,6 +175,10 @@ struct Machine {
         case .stopping: stop(&turn)
         case .folderAdopted(let folder): turn.noteMade(folder)
         case .stepWanted(let waiter): try Stepping.wanted(waiter, &turn, transaction)
+        case .step(let waiter, let waiting):
+            try Stepping.next(of: waiting, for: waiter, &turn, transaction)
+        case .stepFailed(let waiter, let waiting, let failure):
+            try Stepping.passOver(waiting, failure, for: waiter, &turn, transaction)
         case .pauseWanted(let isPaused, let waiter):
             try Pausing.wanted(isPaused, waiter, &turn, transaction)
         case .limitsWanted(let change, let waiter):

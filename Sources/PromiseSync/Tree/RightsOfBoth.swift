@@ -29,6 +29,9 @@ extension Node {
         guard let known, known.version != .unagreed, !item.hasOtherRights(than: known)
         else { return }
         (mode, owner, group) = (before.mode, before.owner, before.group)
+        if known.version != item.version {
+            mode = Metadata.mode(mode, passedToContentOf: item.metadata.mode)
+        }
     }
 
     func hasOtherRights(than item: Item) -> Bool {

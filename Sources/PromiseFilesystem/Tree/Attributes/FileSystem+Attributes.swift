@@ -205,7 +205,7 @@ extension FileSystem {
             }
             if let reply = try resizeFile(&resizing) {
                 if size == 0, node.content != .whole {
-                    engine.hydrator.settle(id)
+                    engine.hydrator.answerWaiters(of: id)
                 }
                 engine.notePending()
                 return reply

@@ -105,6 +105,10 @@ struct PackageExchange {
     ) throws(Failure) {
         var child = child
         child.isExcluded = try tree.exclusion.covers(child.name, node.kind, in: folder, of: node.id, transaction)
+        // What the provider has in it would wait for ever for a folder that it never gets.
+        if child.isExcluded, try tree.exclusion.isThere(child, node, transaction) {
+            child.isExcluded = false
+        }
         try transaction.update(child)
         try tree.markPending(child, transaction)
         try transaction.record(.created, node: node.id, parent: folder, name: child.name)

@@ -40,27 +40,35 @@ enum Stepping {
             return turn.act(
                 .reply(waiter, .failure(Failure(.busy, "other work is still under way"))))
         }
-        for pending in try transaction.allPending(limit: lookedAtMax) {
-            guard let operation = try begun(pending, &turn, transaction) else { continue }
-            let stepped = SteppedOperation(
-                kind: operation.kind, node: operation.node,
-                path: try path(of: operation, transaction), byteCount: operation.byteCount)
-            let running = Running(operation: stepped, subject: operation.subject, waiter: waiter)
-            return turn.remember { $0.operations.stepping.running = running }
-        }
-        turn.act(.stepped(waiter, nil))
+        turn.act(.go(.step(waiter, try transaction.allPending(limit: lookedAtMax)[...])))
     }
 
-    /// Nil also for what cannot be sent, which counts as failing and holds up nothing.
-    private static func begun(
-        _ pending: Pending, _ turn: inout Turn, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Operation? {
-        do throws(Failure) {
-            return try Telling.begin(pending, &turn, transaction)
-        } catch {
-            try Telling.failed(pending, error, &turn, transaction)
-            return nil
+    /// The first of these that can begin. One that cannot be sent undoes its own event alone, see
+    /// `passOver`.
+    static func next(
+        of waiting: ArraySlice<Pending>, for waiter: Waiter, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let pending = waiting.first else { return turn.act(.stepped(waiter, nil)) }
+        guard let operation = try Telling.begin(pending, &turn, transaction) else {
+            return turn.act(.go(.step(waiter, waiting.dropFirst())))
         }
+        let stepped = SteppedOperation(
+            kind: operation.kind, node: operation.node,
+            path: try path(of: operation, transaction), byteCount: operation.byteCount)
+        let running = Running(operation: stepped, subject: operation.subject, waiter: waiter)
+        turn.remember { $0.operations.stepping.running = running }
+    }
+
+    /// The first of these cannot be sent: it counts as failing, and holds up nothing.
+    static func passOver(
+        _ waiting: ArraySlice<Pending>, _ failure: Failure, for waiter: Waiter, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        if let pending = waiting.first {
+            try Telling.failed(pending, failure, &turn, transaction)
+        }
+        turn.act(.go(.step(waiter, waiting.dropFirst())))
     }
 
     private static func path(
