@@ -229,6 +229,14 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A move did not arrive, and others put that very file where it was to lead. There an edited file was known, which was
+    /// taken for the moved one, and written over what had been moved without a conflict.
+    @Test(.timeLimit(.minutes(10)), arguments: [[], ["--less", "actions"]])
+    func whatOthersMoveToWhereOursWasToGoIsNotWhatIsKnownThere(less: [String]) async throws {
+        let run = try await simulate(["--swarm", "--seed", "7000005102"] + less)
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A move had come to its end without an answer; its file was asked for there, and taken for another one of its size and
     /// time that was being moved there at that moment: it was removed here, and the other one stood in conflict with it.
     @Test(.timeLimit(.minutes(10))) func whatIsFoundWhereTwoWereSentIsTheOneThatItsVersionSays() async throws {

@@ -181,7 +181,9 @@ extension Turn {
         let known = try transaction.synced(item.identifier)?.item
         let comparesTimes = facts.keepsTimes && !item.isGuess
         let ofItem = try transaction.sentChanges(of: item.identifier).map(\.sent)
+        // What is known to be there is not what was to be made or moved there, however alike they are.
         let ofPlace = try transaction.sentChanges(to: parent, item.name).map(\.sent)
+            .filter { known == nil || $0.item == item.identifier }
         if item.isGuess, known == nil,
             ofPlace.contains(where: { $0.item == nil && $0.kind == .link && item.kind != .link })
         {
@@ -197,8 +199,6 @@ extension Turn {
                 return isHalfDone || sent.isDone(item, comparesTimes: comparesTimes)
             }
             guard let sent = found else { continue }
-            // What is known to be there is not what was to be made there, however alike they are.
-            if isPlace, sent.item == nil, known != nil { continue }
             // Under way right now: its outcome will tell, and nothing is to be made of the item
             // before.
             if memory.operations.isBusy(ItemPlace(parent: parent, name: item.name)) { return true }
