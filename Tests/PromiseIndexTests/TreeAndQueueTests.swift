@@ -166,8 +166,12 @@ import Testing
     @Test func whatGoesOnBeingChangedIsDueInTheEnd() throws {
         try withTransaction { transaction throws(Failure) in
             let id = try transaction.make(named: name("state")).entry.id
-            for now in stride(from: Int64(1_000), through: 1_580, by: 10) { #expect(try save(id, at: now, transaction).due == time(now + 20)) }
-            for now in stride(from: Int64(1_590), through: 2_000, by: 10) { #expect(try save(id, at: now, transaction).due == time(1_600)) }
+            for now in stride(from: Int64(1_000), through: 1_580, by: 10) {
+                #expect(try save(id, at: now, transaction).due == time(now + 20))
+            }
+            for now in stride(from: Int64(1_590), through: 2_000, by: 10) {
+                #expect(try save(id, at: now, transaction).due == time(1_600))
+            }
             // The engine puts it off, as it waits for something, or as it failed.
             var row = try transaction.pending(.entry(id))!
             (row.due, row.attempts, row.error) = (time(3_000), 2, .timedOut)

@@ -59,6 +59,7 @@ import Testing
             let sent = try #require(log.write(for: 3_000))
             #expect(sent >= bound - 10 && sent <= bound + 20, "\(sent) of \(bound)")
             #expect(log.fixture.machine.answer("create log", "torn", .failure(torn)))
+            _ = log.fixture.machine.take()
         }
     }
 }
