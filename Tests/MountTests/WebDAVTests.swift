@@ -124,6 +124,25 @@ extension MountSuites {
             }
         }
 
+        /// A save went with the mode that was known here, and undid the other one.
+        @Test(.timeLimit(.minutes(3))) func aModeThatAnotherMachineGaveStaysWhenTheFileIsSavedHere() async throws {
+            let prepare = "echo first > \"$C/letter\"; chown www-data: \"$C/letter\""
+            try await mounted(["--poll-interval", "10m"], prepare: prepare) { here, server in
+                try await here.shell("[ \"$(cat \"$M/letter\")\" = first ]")
+                try await MountedDomain.with(server.options()) { there in
+                    try await there.shell("chmod 600 \"$M/letter\"")
+                    try await there.synchronize()
+                }
+                try await here.shell("[ \"$(stat -c %a \"$M/letter\")\" = 644 ]; echo second > \"$M/letter\"")
+                try await here.shell("until [ \"$(cat \"$C/letter\")\" = second ]; do sleep 0.1; done", seconds: 60)
+                try await here.synchronize()
+                try await here.shell("[ \"$(stat -c %a \"$M/letter\")\" = 600 ]")
+                try await MountedDomain.with(server.options()) { there in
+                    try await there.shell("[ \"$(stat -c %a \"$M/letter\")\" = 600 ] && [ \"$(cat \"$M/letter\")\" = second ]")
+                }
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func aServerThatGoesAndComesBackLosesNothing() async throws {
             let prepare = "for n in a b c; do echo \"first $n\" > \"$C/$n\"; done; chown www-data: \"$C\"/*"
             try await mounted(["--request-deadline", "2s"], prepare: prepare) { domain, _ in

@@ -38,9 +38,9 @@ final class WriteLocks: Sendable {
         return try await resources.turns.take(location.urlPath(path)) {
             () async throws(ProviderError) in
             guard traits.locks else {
-                try await resources.check(expectation, at: path)
-                return try await body(
-                    WriteTurn(url: url, conditions: expectation.conditions(traits)))
+                let found = try await resources.check(expectation, at: path)
+                let conditions = expectation.conditions(traits)
+                return try await body(WriteTurn(url: url, conditions: conditions, found: found))
             }
             for _ in 0..<WriteLocks.lostLockAttempts {
                 do throws(ProviderError) {
@@ -64,16 +64,16 @@ final class WriteLocks: Sendable {
         _ body: (WriteTurn) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
         let (token, hasMadeFile) = try await lock(path, byteCount: byteCount)
-        let turn = WriteTurn(url: location.url(path), token: token, hasMadeFile: hasMadeFile)
+        var turn = WriteTurn(url: location.url(path), token: token, hasMadeFile: hasMadeFile)
         do throws(ProviderError) {
             if hasMadeFile {
                 if case .version = expectation {
                     throw ProviderError(.notFound, "\(resources.shown(path)) is not on the server")
                 }
             } else {
-                try await resources.check(expectation, at: path)
+                turn.found = try await resources.check(expectation, at: path)
             }
-            let value = try await renewing(path, token) { () async throws(ProviderError) in
+            let value = try await renewing(path, token) { [turn] () async throws(ProviderError) in
                 try await body(turn)
             }
             // It may have ended with what it was of.

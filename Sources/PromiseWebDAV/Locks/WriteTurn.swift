@@ -24,6 +24,22 @@ struct WriteTurn: Sendable {
     var conditions: HTTPHeaders = [:]
     /// The lock made an empty file of a free name.
     var hasMadeFile = false
+    /// What has the place, where it was looked at.
+    var found: ResourceStatus?
+
+    /// What is to be kept with new content: mode and owners are those of what has the place, if they
+    /// are to stay.
+    func kept(
+        _ metadata: Metadata?, keepsRights: Bool, _ path: [FileName], _ items: WebDAVItems
+    ) throws(ProviderError) -> Metadata? {
+        guard keepsRights, var found else { return metadata }
+        // Its size is not what is kept.
+        if found.contentLength == nil { found.contentLength = 0 }
+        var changes = ItemChanges(metadata: metadata)
+        changes.keepsRights = true
+        let present = try items.item(found, path: path, parent: nil).metadata
+        return changes.metadata(over: present, isContentNew: true)
+    }
 
     /// For a request to the place itself.
     var headers: HTTPHeaders {

@@ -66,8 +66,8 @@ extension WebDAVProvider {
             let expectation = baseVersion.map { Expectation.version($0) } ?? .anything
             // A target is kept as a property; where there are none there is no link either.
             result = try await writer.write(
-                payload, at: path, expectation, changes.metadata, target: changes.target,
-                parent: nil)
+                payload, at: path, expectation, changes.metadata, keepsRights: changes.keepsRights,
+                target: changes.target, parent: nil)
         }
         if let place = changes.place {
             let target = place.parent.path + [place.name]
@@ -91,9 +91,7 @@ extension WebDAVProvider {
             }
             result?.parent = place.parent.identifier
         }
-        if payload == nil, let metadata = changes.metadata {
-            try await properties.store(metadata, at: path)
-        }
+        if payload == nil { try await properties.store(changes, at: path) }
         if let result { return result }
         let found = try await resources.client.completed(
             try await resources.resource(at: path), location.url(path))

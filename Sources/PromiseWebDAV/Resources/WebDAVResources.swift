@@ -159,10 +159,15 @@ final class WebDAVResources: Sendable {
         throw ProviderError(.notFound, "\(shown(path)) is not on the server")
     }
 
-    func check(_ expectation: Expectation, at path: [FileName]) async throws(ProviderError) {
-        if expectation == .anything { return }
-        switch (expectation, try await resourceIfAny(at: path)) {
-        case (.nothing, nil), (.anything, _): return
+    /// Returns what is there, where it has looked.
+    @discardableResult
+    func check(
+        _ expectation: Expectation, at path: [FileName]
+    ) async throws(ProviderError) -> ResourceStatus? {
+        if expectation == .anything { return nil }
+        let found = try await resourceIfAny(at: path)
+        switch (expectation, found) {
+        case (.nothing, nil), (.anything, _): break
         case (.nothing, .some): throw changed(path)
         case (.version, nil): throw ProviderError(.notFound, "\(shown(path)) is not on the server")
         case (.version(let version), .some(let now)):
@@ -170,6 +175,7 @@ final class WebDAVResources: Sendable {
                 throw changed(path)
             }
         }
+        return found
     }
 
     // MARK: Many

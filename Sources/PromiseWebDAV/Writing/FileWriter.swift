@@ -41,8 +41,7 @@ struct FileWriter: Sendable {
     /// Returns the item as it is on the server now.
     func write(
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?,
-        target: [UInt8]?,
-        parent: ItemIdentifier?
+        keepsRights: Bool = false, target: [UInt8]?, parent: ItemIdentifier?
     ) async throws(ProviderError) -> Item {
         if traits.keepsProperties { await properties.noteKeeping(in: path.dropLast()) }
         var written: ResourceStatus
@@ -52,7 +51,7 @@ struct FileWriter: Sendable {
             written = try await writeNew(payload, at: path, metadata, target: target)
         } else if traits.putIsWhole && payload.size <= FileWriter.straightByteCountMax {
             written = try await writeStraight(
-                payload, at: path, expectation, metadata, target: target)
+                payload, at: path, expectation, metadata, keepsRights: keepsRights, target: target)
         } else if traits.joinsOverMatching == true, case .version(let version) = expectation {
             written = try await writeJoined(
                 payload, at: path, over: version, metadata, target: target)
@@ -183,8 +182,7 @@ struct FileWriter: Sendable {
 
     private func writeStraight(
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?,
-        target: [UInt8]?,
-        _ given: TagRenewal? = nil
+        keepsRights: Bool = false, target: [UInt8]?, _ given: TagRenewal? = nil
     ) async throws(ProviderError) -> ResourceStatus {
         let renewal =
             given
@@ -200,8 +198,9 @@ struct FileWriter: Sendable {
                 if turn.token == nil { again.conditions = ours.conditions(traits) }
                 return try await sender.send(payload, to: path, again.headers, nil)
             }
+            let kept = try turn.kept(metadata, keepsRights: keepsRights, path, items)
             return try await properties.keep(
-                metadata, target, with: written, at: path, token: turn.token)
+                kept, target, with: written, at: path, token: turn.token)
         }
     }
 

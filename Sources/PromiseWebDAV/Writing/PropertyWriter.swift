@@ -65,11 +65,12 @@ struct PropertyWriter: Sendable {
     // MARK: Storing
 
     /// Nothing happens on a server that keeps no properties.
-    func store(_ metadata: Metadata, at path: [FileName]) async throws(ProviderError) {
-        guard traits.keepsProperties else { return }
+    func store(_ changes: ItemChanges, at path: [FileName]) async throws(ProviderError) {
+        guard traits.keepsProperties, changes.metadata != nil else { return }
         let now = try await client.completed(
             try await resources.resource(at: path), location.url(path))
         let item = try items.item(now, path: path, parent: nil)
+        guard let metadata = changes.metadata(over: item.metadata) else { return }
         let state = KeptState(
             metadata: metadata, target: item.target, version: item.version.rawValue)
         await noteKeeping(in: path.dropLast())
