@@ -105,6 +105,8 @@ struct QuestionMemory {
     var asked: [ItemIdentifier: Duration] = [:]
     /// Those that are said to be gone, until something of use is heard; how many operations had ended when each was asked for.
     var gone: [ItemIdentifier: Int] = [:]
+    /// Those that are asked for as a fetch found another version, not as a listing missed them.
+    var doubted: Set<ItemIdentifier> = []
     /// Of the missing ones, those that a listing showed at another place.
     var arrivals: [ItemIdentifier: Item] = [:]
     /// The store is asked by place and has shown numbers of items.

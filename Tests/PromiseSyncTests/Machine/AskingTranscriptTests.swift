@@ -1,4 +1,5 @@
 import PromiseCore
+import PromiseIndex
 import PromiseProvider
 import PromiseSync
 import Testing
@@ -54,6 +55,27 @@ import Testing
             show the name a
             """)
         #expect(try fixture.node("a") == nil)
+    }
+
+    /// A file that others had replaced was missing until the folder was listed, once a fetch had met the new one.
+    @Test func whatIsInThePlaceOfADoubtedFileTakesItsName() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        let gone = ProviderError(.notFound, "gone")
+        let node = try #require(try fixture.node("a"))
+        machine.happen("a fetch finds another version", .fetchTroubled(node, ProviderError(.stale, "it is another")))
+        machine.answer("find", "nothing", .failure(gone))
+        #expect(try fixture.node("a") == node)
+        var other = MachineFixture.item("a")
+        other.identifier = ItemIdentifier("id-other")
+        machine.answer("list", "another one", .items([other, others], isLast: true))
+        #expect(try fixture.node("a") != nil)
+        machine.answer("find", "nothing", .failure(gone))
+        #expect(try fixture.node("a") != nil)
+        let name = FileName("a")!
+        try fixture.index.read { transaction throws(Failure) in
+            #expect(try transaction.entry(in: .root, named: name)?.identifier == other.identifier)
+        }
     }
 
     @Test func aQuestionThatFailsSaysNothingAndTheFolderIsLookedAtLater() throws {

@@ -12,7 +12,11 @@ enum Asking {
     static func doubted(
         _ node: NodeID, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        if let identifier = try turn.identifier(of: node, transaction) { turn.ask(for: identifier) }
+        guard let identifier = try turn.identifier(of: node, transaction) else { return }
+        turn.ask(for: identifier)
+        if !turn.facts.knowsByPlace {
+            turn.remember { $0.questions.doubted.insert(identifier) }
+        }
     }
 
     /// A fetch found nothing under the node's item. Others may have put another item in its place, so the
@@ -21,9 +25,18 @@ enum Asking {
         _ node: NodeID, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let identifier = try turn.identifier(of: node, transaction) else { return }
-        guard !turn.facts.knowsByPlace, let parent = try turn.known(identifier, transaction)?.parent
-        else { return turn.ask(for: identifier) }
+        if turn.facts.knowsByPlace { return turn.ask(for: identifier) }
+        if try !isListedFirst(identifier, &turn, transaction) { turn.ask(for: identifier) }
+    }
+
+    /// The listing finds that it is missing, and it is asked for then. False when nobody knows where
+    /// it is.
+    private static func isListedFirst(
+        _ identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let parent = try turn.known(identifier, transaction)?.parent else { return false }
         turn.listAgain(parent, after: .zero)
+        return true
     }
 
     /// Items that listings no longer show may have moved: the provider is asked before anything is
@@ -155,6 +168,8 @@ enum Asking {
         {
             return turn.ask(for: identifier)
         }
+        let isDoubted = turn.memory.questions.doubted.contains(identifier)
+        if isDoubted { turn.remember { $0.questions.doubted.remove(identifier) } }
         if let arrival = turn.memory.questions.arrivals[identifier] {
             turn.remember { $0.questions.arrivals[identifier] = nil }
             if try followArrival(arrival, result, &turn, transaction) {
@@ -171,6 +186,7 @@ enum Asking {
             }
         case .failure(let problem)
         where problem.code == .notFound && identifier != turn.facts.rootIdentifier:
+            if isDoubted, try isListedFirst(identifier, &turn, transaction) { return }
             if let askedAt, !Connecting.isOfUse(since: askedAt, turn) {
                 turn.remember { $0.questions.gone[identifier] = count }
                 return Connecting.vouch(&turn)
