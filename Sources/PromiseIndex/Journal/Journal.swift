@@ -42,8 +42,12 @@ final class Journal {
     private var syncedSequence: UInt64 = 0
     /// What seeds the checksums of the records of the present life.
     private(set) var salt: UInt64 = 0
-    /// A file was made since the folder was last synced.
-    var hasNewFile = false
+    /// How many files were made, and how many of those were there when the folder was last synced:
+    /// others may make one meanwhile.
+    private(set) var madeFileCount = 0
+    private var namedFileCount = 0
+    var hasUnsyncedName: Bool { madeFileCount > namedFileCount }
+    func syncedNames(of count: Int) { namedFileCount = max(namedFileCount, count) }
 
     /// Opens what is there and makes nothing. Throws `.invalid` for a journal of a newer version of this program.
     init(path: [UInt8], byteCount: Int) throws(Failure) {
@@ -135,7 +139,7 @@ final class Journal {
                 if !halves[position].isWhole {
                     halves[position].file = try JournalFile.make(halves[position].path, byteCount: byteCount)
                     halves[position].isWhole = true
-                    hasNewFile = true
+                    madeFileCount += 1
                 }
                 let salt = UInt64.random(in: .min ... .max)
                 try halves[position].file!.begin(identity: identity, salt: salt)

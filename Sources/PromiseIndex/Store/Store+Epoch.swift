@@ -223,19 +223,20 @@ extension Store {
         let files: [JournalFile]
         let isLogNeeded: Bool
         let isFolderNeeded: Bool
+        let madeFileCount: Int
     }
 
     func planSync() -> SyncPlan {
         SyncPlan(
             sequence: sequence, committedSequence: committedSequence, unrecordedCount: unrecordedCount,
             files: journal.unsyncedFiles(), isLogNeeded: unrecordedCount > syncedUnrecordedCount,
-            isFolderNeeded: journal.hasNewFile)
+            isFolderNeeded: journal.hasUnsyncedName, madeFileCount: journal.madeFileCount)
     }
 
     /// What the plan names has been synced.
     func noteSync(_ plan: SyncPlan, isLogSynced: Bool) {
         journal.synced(upTo: plan.sequence)
-        if plan.isFolderNeeded { journal.hasNewFile = false }
+        if plan.isFolderNeeded { journal.syncedNames(of: plan.madeFileCount) }
         if isLogSynced { noteLogSync(plan) }
     }
 
