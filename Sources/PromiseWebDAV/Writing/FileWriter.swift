@@ -35,8 +35,8 @@ struct FileWriter: Sendable {
     let mover: ResourceMover
     let givenTags = GivenTags()
     private var client: WebDAVClient { resources.client }
-    private var location: WebDAVLocation { resources.location }
-    private var traits: ServerTraits { resources.traits }
+    var location: WebDAVLocation { resources.location }
+    var traits: ServerTraits { resources.traits }
 
     /// Returns the item as it is on the server now.
     func write(
@@ -54,9 +54,11 @@ struct FileWriter: Sendable {
                 payload, at: path, expectation, metadata, keepsRights: keepsRights, target: target)
         } else if traits.joinsOverMatching == true, case .version(let version) = expectation {
             written = try await writeJoined(
-                payload, at: path, over: version, metadata, target: target)
+                payload, at: path, over: version, metadata, keepsRights: keepsRights,
+                target: target)
         } else {
-            written = try await writeAside(payload, at: path, expectation, metadata, target: target)
+            written = try await writeAside(
+                payload, at: path, expectation, metadata, keepsRights: keepsRights, target: target)
         }
         if traits.tellsNumbers == true, written.number == nil {
             written.number = try await resources.resource(at: path).number
@@ -204,9 +206,11 @@ struct FileWriter: Sendable {
         }
     }
 
+    /// What is kept with it is stored last: a mode that others give while a large content is on its
+    /// way is to stay.
     private func writeAside(
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?,
-        target: [UInt8]?
+        keepsRights: Bool, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
         try await withContentAside(payload, for: path, nil) {
             (aside, arrived) async throws(ProviderError) in
@@ -216,38 +220,59 @@ struct FileWriter: Sendable {
             try await renewal.run(&written, at: path) { (_) async throws(ProviderError) in
                 try await sender.send(payload, to: aside, [:], nil)
             }
-            if traits.moveKeepsTag {
-                written = try await properties.keep(
-                    metadata, target, with: written, at: aside, token: nil)
-            }
-            let kept = written
+            let sent = written
             if case .version(let version) = expectation, traits.movesOnlyOverMatching == true,
                 traits.moveKeepsTag
             {
+                let kept = try await rights(metadata, keepsRights: keepsRights, at: path)
+                let result = try await properties.keep(
+                    kept, target, with: sent, at: aside, token: nil)
                 try await moveOver(aside, to: path, having: version)
-                return kept
+                return result
             }
             return try await locks.withTurn(at: path, expectation) {
                 (turn) async throws(ProviderError) in
+                let kept = try turn.kept(metadata, keepsRights: keepsRights, path, items)
+                guard traits.moveKeepsTag else {
+                    try await moveOver(aside, to: path, turn)
+                    return try await keepMoved(kept, target, of: sent, at: path, turn)
+                }
+                let result = try await properties.keep(
+                    kept, target, with: sent, at: aside, token: nil)
                 try await moveOver(aside, to: path, turn)
-                if traits.moveKeepsTag { return kept }
-                let moved = try await resources.resource(at: path)
-                guard moved.contentLength == kept.contentLength else {
-                    throw ProviderError(
-                        .conflict,
-                        "\(resources.shown(path)) was changed on the server at the same moment")
-                }
-                do throws(ProviderError) {
-                    return try await properties.keep(
-                        metadata, target, with: moved, at: path, token: turn.token)
-                } catch {
-                    // A server that removes what a move replaces ends its lock.
-                    guard error.code == .conflict, turn.token != nil else { throw error }
-                    return try await properties.keep(
-                        metadata, target, with: moved, at: path, token: nil)
-                }
+                return result
             }
         }
+    }
+
+    /// With what was moved to its place, and has another tag there.
+    private func keepMoved(
+        _ metadata: Metadata?, _ target: [UInt8]?, of sent: ResourceStatus, at path: [FileName],
+        _ turn: WriteTurn
+    ) async throws(ProviderError) -> ResourceStatus {
+        let moved = try await resources.resource(at: path)
+        guard moved.contentLength == sent.contentLength else {
+            throw ProviderError(
+                .conflict, "\(resources.shown(path)) was changed on the server at the same moment")
+        }
+        do throws(ProviderError) {
+            return try await properties.keep(
+                metadata, target, with: moved, at: path, token: turn.token)
+        } catch {
+            // A server that removes what a move replaces ends its lock.
+            guard error.code == .conflict, turn.token != nil else { throw error }
+            return try await properties.keep(metadata, target, with: moved, at: path, token: nil)
+        }
+    }
+
+    /// What is to be kept where no turn has looked: mode and owners are those of what is there now.
+    private func rights(
+        _ metadata: Metadata?, keepsRights: Bool, at path: [FileName]
+    ) async throws(ProviderError) -> Metadata? {
+        guard keepsRights, metadata != nil, traits.keepsProperties else { return metadata }
+        let found = try await resources.resourceIfAny(at: path)
+        let turn = WriteTurn(url: location.url(path), found: found)
+        return try turn.kept(metadata, keepsRights: true, path, items)
     }
 
     /// Runs `body` with a place that has the whole content, and what the server says of it. When it
@@ -330,68 +355,5 @@ struct FileWriter: Sendable {
                 retryAfter: reply.header("Retry-After"),
                 "\(resources.shown(path)) cannot be replaced", puts: true)
         }
-    }
-
-    // MARK: What the server joins
-
-    /// Straight over the base version, in one step: the file stays the same one, with its number,
-    /// its earlier versions and whom it is shared with. What a MOVE of another file replaces goes
-    /// into the server's trash.
-    func writeJoined(
-        _ payload: Payload, at path: [FileName], over version: ContentVersion,
-        _ metadata: Metadata?, target: [UInt8]?
-    ) async throws(ProviderError) -> ResourceStatus {
-        var written = try await join(payload, at: path, over: version)
-        let renewal = TagRenewal(
-            resources, givenTags, of: payload, over: .version(version), isLink: target != nil)
-        try await renewal.run(&written, at: path) { (_) async throws(ProviderError) in
-            try await join(payload, at: path, over: version)
-        }
-        return try await properties.keep(metadata, target, with: written, at: path, token: nil)
-    }
-
-    private func join(
-        _ payload: Payload, at path: [FileName], over version: ContentVersion
-    ) async throws(ProviderError) -> ResourceStatus {
-        if case .source(let source) = payload, parts.takes(source) {
-            return try await parts.withSent(source, for: path) {
-                (record) async throws(ProviderError) in
-                try await join(record, at: path, over: version)
-            }
-        }
-        let record = UploadJournal.Record(
-            key: location.urlPath(path), upload: try await uploads.name(), size: payload.size,
-            partByteCount: max(payload.size, 1),
-            began: resources.clock.now(), digests: [])
-        do throws(ProviderError) {
-            try await chunks.make(record)
-            let reply = try await chunks.send(try await sender.body(of: payload), 1, record)
-            guard reply.isSuccess else {
-                throw ProviderError(
-                    reply, "\(resources.shown(path)) cannot be uploaded", puts: true)
-            }
-            return try await join(record, at: path, over: version)
-        } catch {
-            await chunks.remove(record)
-            throw error
-        }
-    }
-
-    private func join(
-        _ record: UploadJournal.Record, at path: [FileName], over version: ContentVersion
-    ) async throws(ProviderError) -> ResourceStatus {
-        let condition = WriteTurn.condition(location.url(path), has: version)
-        let reply = try await resources.turns.take(location.urlPath(path)) {
-            () async throws(ProviderError) in
-            try await chunks.requestJoin(record, to: path, ["If": condition])
-        }
-        try await checkCondition(reply, version, at: path)
-        // The length was compared by the server.
-        guard let tag = reply.header("ETag") ?? reply.header("OC-ETag") else {
-            return try await resources.file(at: path)
-        }
-        var written = ResourceStatus()
-        (written.entityTag, written.contentLength) = (tag, record.size)
-        return written
     }
 }
