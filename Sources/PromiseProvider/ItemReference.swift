@@ -111,6 +111,9 @@ package struct ChangePage: Sendable {
         self.anchor = anchor
         self.isLast = isLast
     }
+
+    /// It names nothing.
+    package var isEmpty: Bool { updated.isEmpty && deleted.isEmpty && foldersToList.isEmpty }
 }
 
 /// Room at the provider, in bytes.

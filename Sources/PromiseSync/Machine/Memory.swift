@@ -207,6 +207,7 @@ struct FeedMemory {
     var attempts = 0
     /// How often it began anew, as the provider knew the anchor no longer, since changes came.
     var expiries = 0
+    var rest = FeedRest()
     /// Of the folders that a provider without a feed named last: those that were not listed since;
     /// and when that began, and when all had been.
     var polled: Set<ItemIdentifier> = []

@@ -63,6 +63,47 @@ import Testing
         #expect(machine.answer("ask for the anchor", "10", .anchor("10")))
     }
 
+    /// It was asked as fast as it answered, with a processor's whole time.
+    @Test func aFeedThatAnswersAtOnceAndSaysNothingIsAskedEverLessOften() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        var pauses: [Int] = []
+        for round in 2...14 {
+            let nothing = ChangePage(anchor: Anchor(rawValue: "\(round)"))
+            var pause = 0
+            while !machine.answer("wait for changes", "nothing", .changes(nothing)), pause < 5_000 {
+                machine.pass(.milliseconds(50))
+                pause += 50
+            }
+            pauses.append(pause)
+        }
+        // The first one had been waited for; a few come of what was done here.
+        #expect(pauses == [0, 0, 0, 0, 0, 0, 50, 100, 200, 400, 800, 1_000, 1_000])
+        machine.pass(.seconds(1))
+        #expect(machine.answer("wait for changes", "news", .changes(
+            ChangePage(foldersToList: [MachineFixture.root], anchor: Anchor(rawValue: "15")))))
+        // What has news is asked for more at once, and so is what takes its time.
+        for round in 16...30 {
+            let nothing = ChangePage(anchor: Anchor(rawValue: "\(round)"))
+            machine.pass(.seconds(1))
+            #expect(machine.answer("wait for changes", "nothing", .changes(nothing)))
+        }
+        #expect(machine.answer("wait for changes", "more", .changes(
+            ChangePage(foldersToList: [MachineFixture.root], anchor: Anchor(rawValue: "31")))))
+    }
+
+    /// The next answer would be the same.
+    @Test func aFeedThatNamesTheSameAgainAndAgainIsAskedEverLessOften() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        let page = ChangePage(foldersToList: [MachineFixture.root], anchor: Anchor(rawValue: "2"))
+        var count = 0
+        while count < 100, machine.answer("wait for changes", "the root", .changes(page)) { count += 1 }
+        #expect(count == 6)
+    }
+
     @Test func aFeedThatHasNoAnchorToBeginWithIsAskedEverLessOften() throws {
         let fixture = try MachineFixture()
         fixture.start()

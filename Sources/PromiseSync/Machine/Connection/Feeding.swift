@@ -34,11 +34,16 @@ enum Feeding {
     }
 
     /// A provider that tells by itself is waited for, another one is asked when it is time.
-    private static func goOn(_ feed: Int, since anchor: Anchor, _ turn: inout Turn) {
-        if turn.facts.capabilities.contains(.changePush) {
-            ask(feed, since: anchor, isWaiting: true, &turn)
+    private static func goOn(
+        _ feed: Int, since anchor: Anchor, after pause: Duration? = nil, _ turn: inout Turn
+    ) {
+        guard turn.facts.capabilities.contains(.changePush) else {
+            return turn.act(.wait(turn.facts.configuration.pollInterval, .feedDue(feed: feed)))
+        }
+        if let pause {
+            turn.act(.wait(pause, .feedDue(feed: feed)))
         } else {
-            turn.act(.wait(turn.facts.configuration.pollInterval, .feedDue(feed: feed)))
+            ask(feed, since: anchor, isWaiting: true, &turn)
         }
     }
 
@@ -54,7 +59,11 @@ enum Feeding {
     private static func ask(
         _ feed: Int, since anchor: Anchor, isWaiting: Bool, _ turn: inout Turn
     ) {
-        turn.remember { $0.feed.askedAfter = $0.operations.count }
+        let now = turn.now.uptime
+        turn.remember { memory in
+            memory.feed.askedAfter = memory.operations.count
+            memory.feed.rest.asks(at: now)
+        }
         turn.act(.call(.changes(feed: feed, since: anchor, isWaiting: isWaiting)))
     }
 
@@ -62,16 +71,20 @@ enum Feeding {
         _ feed: Int, _ page: ChangePage, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard feed == turn.memory.feed.number else { return }
-        turn.remember { memory in
+        let now = turn.now.uptime
+        var rest = turn.memory.feed.rest
+        rest.answered(isVain: page.isEmpty || page.anchor == turn.memory.feed.anchor, at: now)
+        turn.remember { [rest] memory in
             memory.feed.anchor = page.anchor
             memory.feed.attempts = 0
             memory.feed.expiries = 0
+            memory.feed.rest = rest
         }
-        goOn(feed, since: page.anchor, &turn)
+        goOn(feed, since: page.anchor, after: rest.pause(at: now), &turn)
         try store(page, since: turn.memory.feed.askedAfter, &turn, transaction)
         var folders = page.foldersToList
         if !turn.facts.hasFeed {
-            let (now, interval) = (turn.now.uptime, turn.facts.configuration.pollInterval)
+            let interval = turn.facts.configuration.pollInterval
             guard turn.memory.feed.mayPoll(at: now, interval: interval) else { return }
             if page.isGuess { folders = turn.memory.feed.quiet.due(of: folders, at: now) }
             turn.remember { [folders] memory in
