@@ -77,13 +77,13 @@ import Testing
         }
     }
 
-    @Test(arguments: [Failure.Code.refused, .offline])
-    func aProviderThatIsAwayOrRefusesIsSaid(code expected: Failure.Code) async throws {
+    /// A write is taken all the same, also by a provider that is full: what is written is sent later.
+    @Test(arguments: [(Failure.Code.refused, ProviderError.Code.refused), (.offline, .offline), (.quotaExceeded, .outOfSpace)])
+    func aProviderThatIsAwayFullOrRefusesIsSaid(code expected: Failure.Code, told: ProviderError.Code) async throws {
         try await withDomain { domain in
+            await domain.provider.fail(ProviderError(told, "it cannot be"))
             let file = try await domain.open(["d", "x"])
             try await domain.write("mine!", to: file)
-            let problem = ProviderError(expected == .offline ? .offline : .refused, "it cannot be")
-            await domain.provider.fail(problem)
             #expect(try await code { try await domain.synchronize(file) } == expected)
             await domain.provider.fail(nil)
             domain.close(file)

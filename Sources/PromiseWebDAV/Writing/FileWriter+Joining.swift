@@ -2,6 +2,7 @@ import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
+import PromiseSystem
 
 // What the server joins of its parts.
 
