@@ -29,7 +29,7 @@ package enum Payload: Sendable {
         inMemoryUpTo byteCountMax: UInt64, pool: BlockingPool
     ) async throws(ProviderError) -> RequestBody {
         switch self {
-        case .bytes(let bytes): return .bytes(ByteBuffer(bytes: bytes))
+        case .bytes(let bytes): return .bytes(await pool.buffer(of: bytes))
         case .source(let source):
             let file = FileBody(source: source, pool: pool)
             guard source.size <= byteCountMax else { return .file(file) }

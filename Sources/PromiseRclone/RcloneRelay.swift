@@ -110,7 +110,7 @@ final class RcloneRelay: ServerRelay {
         let place = RcloneRelay.place(path)
         guard !place.isEmpty else { return }
         let answer = try await ask("operations/stat", ["fs": location.text, "remote": place])
-        if let status = answer.flatMap({ try? JSONDecoder().decode(Status.self, from: $0) }) {
+        if let status: Status = await read(answer) {
             if status.item == nil { return }
             if try await !isListed(place) { return }
         }
@@ -123,7 +123,7 @@ final class RcloneRelay: ServerRelay {
         let folder = parts.dropLast().joined(separator: "/")
         let question = ["fs": location.text, "remote": folder]
         guard let name = parts.last, let answer = try await ask("operations/list", question),
-            let listing = try? JSONDecoder().decode(Listing.self, from: answer)
+            let listing: Listing = await read(answer)
         else { return true }
         return listing.list.contains { $0.name?.utf8.elementsEqual(name.utf8) == true }
     }
@@ -135,7 +135,7 @@ final class RcloneRelay: ServerRelay {
             try await checkGone(path)
             throw ProviderError(.notFound, "'\(place)' is not there")
         }
-        guard let listing = try? JSONDecoder().decode(Listing.self, from: answer), listing.list.isEmpty else {
+        guard let listing: Listing = await read(answer), listing.list.isEmpty else {
             throw ProviderError(.retry, "rclone does not list '\(place)', which holds something\(words)")
         }
     }
@@ -146,6 +146,14 @@ final class RcloneRelay: ServerRelay {
             let about = try? JSONDecoder().decode(About.self, from: answer), let total = about.total, let free = about.free
         else { return nil }
         return Quota(total: total, available: free)
+    }
+
+    /// A listing may be of megabytes: not on the thread of the connections, where calls run.
+    private func read<Value: Decodable & Sendable>(_ answer: Data?) async -> Value? {
+        guard let answer else { return nil }
+        return await withTaskExecutorPreference(globalConcurrentExecutor) {
+            try? JSONDecoder().decode(Value.self, from: answer)
+        }
     }
 
     /// As the remote has it.

@@ -134,7 +134,7 @@ struct ObjectCopier: Sendable {
             } else if source != target, traits.completionRefusesTaken {
                 request.headers.add(contentsOf: bucket.conditions(.nothing))
             }
-            request.body = MultipartUpload.completion(tags)
+            request.body = await bucket.pool.run { MultipartUpload.completion(tags) }
             _ = try await answer(request, what)
             guard let made = try await bucket.status(ofKey: target, what), made.size == found.size
             else {

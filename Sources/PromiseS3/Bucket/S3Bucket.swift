@@ -245,7 +245,7 @@ final class S3Bucket: Sendable {
         let request = S3Request(.GET, nil, listingQuery(location.prefix, delimiter: true, max: 1))
         let reply = try await client.exchange(request)
         if reply.isSuccess {
-            guard S3Listing.parse(reply.body) != nil else {
+            guard await pool.run(over: reply.body.count, { S3Listing.parse(reply.body) != nil }) else {
                 let problem =
                     "'\(location.endpoint)' is no S3 server: its answer to a listing is none"
                 throw ProviderError(.permanent, problem)

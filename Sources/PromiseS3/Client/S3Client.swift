@@ -58,6 +58,7 @@ package final class S3Client: Sendable {
     private let signingKeys = SigningKeys()
     private let source: AccessKeySource
     private let clock: any TimeSource
+    private let pool: BlockingPool
     /// Where there is no other key.
     private let temporary: TemporaryKeys?
     private struct State: Sendable {
@@ -78,6 +79,7 @@ package final class S3Client: Sendable {
         self.location = location
         source = credentials
         self.clock = clock
+        self.pool = pool
         let key = location.isAnonymous ? nil : try credentials.accessKey()
         state = Mutex(State(key: key, region: location.signingRegion))
         if key == nil, !location.isAnonymous, let origin = try credentials.temporary.get() {
@@ -142,6 +144,8 @@ package final class S3Client: Sendable {
         guard reply.isSuccess, !reply.body.isEmpty,
             reply.header("Content-Type")?.lowercased().hasPrefix("text/html") == true
         else { return false }
+        // No such answer is as long.
+        guard reply.body.count <= S3Refusal.byteCountMax else { return true }
         return S3Document.parse(reply.body).map { $0.name.lowercased() == "html" } ?? true
     }
 
@@ -225,6 +229,15 @@ package final class S3Client: Sendable {
     /// A key as the server has it.
     func written(_ key: [UInt8]) -> [UInt8] { usesKeepers.load(ordering: .relaxed) ? KeyNames.kept(key) : key }
 
+    /// As the signature has it.
+    private func payloadHash(_ request: S3Request) async -> String {
+        if !location.signsPayload, request.file != nil || request.body != nil { return Signature.unsignedPayload }
+        if let file = request.file { return file.hash ?? Signature.unsignedPayload }
+        if let hash = request.bodyHash, request.body != nil { return hash }
+        let body = request.body ?? ByteBuffer()
+        return await pool.run(over: body.readableBytes) { Signature.hash(body) }
+    }
+
     private func send(
         _ request: S3Request, _ key: AccessKey?, _ region: String
     ) async throws(ProviderError) -> HTTPClientResponse {
@@ -234,10 +247,7 @@ package final class S3Client: Sendable {
         headers.add(name: "Host", value: location.host)
         state.withLock { $0.lastKey = key }
         if let key {
-            let payload = location.signsPayload ? nil : Signature.unsignedPayload
-            let hash =
-                request.file.map { payload ?? $0.hash ?? Signature.unsignedPayload }
-                ?? request.body.map { payload ?? request.bodyHash ?? Signature.hash($0) } ?? Signature.hash(ByteBuffer())
+            let hash = await payloadHash(request)
             let now = clock.now()
             headers.add(name: "X-Amz-Date", value: Signature.timeText(now))
             headers.add(name: "X-Amz-Content-Sha256", value: hash)

@@ -19,8 +19,12 @@ package struct S3Refusal: Sendable, Equatable {
         self.retryAfter = retryAfter
     }
 
+    /// What is longer says no reason.
+    static let byteCountMax = 64 << 10
+
     package init(_ reply: HTTPReply) {
-        let document = reply.body.isEmpty ? nil : S3Document.parse(reply.body)
+        let mayTell = !reply.body.isEmpty && reply.body.count <= S3Refusal.byteCountMax
+        let document = mayTell ? S3Document.parse(reply.body) : nil
         self.init(
             status: reply.status, code: document?.name == "Error" ? document?.values["Code"] : nil,
             region: reply.header("x-amz-bucket-region") ?? document?.values["Region"], retryAfter: reply.header("Retry-After"))

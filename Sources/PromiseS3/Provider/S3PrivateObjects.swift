@@ -23,7 +23,8 @@ struct S3PrivateObjects: PrivateObjects {
             throw ProviderError(.retry, "\(what): the server sends \(counts)")
         }
         let object = PrivateObject(
-            bytes: Array(reply.body), version: ContentVersion(tag.isEmpty ? found.tag : tag))
+            bytes: await bucket.pool.bytes(of: reply),
+            version: ContentVersion(tag.isEmpty ? found.tag : tag))
         provider.rememberedObjects.note(object, as: name)
         return object
     }

@@ -113,23 +113,34 @@ struct MultipartUpload: Sendable {
             let reply = try await client.exchange(S3Request(.GET, key, query))
             if reply.status == 404 { return nil }
             guard reply.isSuccess else { throw client.refusal(reply).error(what) }
-            guard let document = S3Document.parse(reply.body) else {
+            guard
+                let page = await pool.run(
+                    over: reply.body.count, { MultipartUpload.parts(of: reply) })
+            else {
                 throw ProviderError(.retry, "\(what): the server's answer is not whole")
             }
-            for row in document.rows where row.name == "Part" {
-                guard let number = row.values["PartNumber"].flatMap({ Int($0) }),
-                    MultipartUpload.numbers.contains(number),
-                    // Another tag is not that of what is here.
-                    let tag = row.values["ETag"].map(EntityTag.opaque), PartDigest.isDigest(tag)
-                else { continue }
-                result[number] = tag
-            }
-            let isLast = document.values["IsTruncated"] != "true"
-            let told = isLast ? nil : document.values["NextPartNumberMarker"].flatMap { Int($0) }
+            result.merge(page.tags) { $1 }
+            let told = page.next
             let isNext = told.map { MultipartUpload.numbers.contains($0) && $0 > marker ?? 0 }
             marker = isNext == true ? told : nil
         } while marker != nil
         return result
+    }
+
+    /// What a page of ListParts tells, and where the next one begins. Nil when it is cut off.
+    private static func parts(of reply: HTTPReply) -> (tags: [Int: String], next: Int?)? {
+        guard let document = S3Document.parse(reply.body) else { return nil }
+        var tags: [Int: String] = [:]
+        for row in document.rows where row.name == "Part" {
+            guard let number = row.values["PartNumber"].flatMap({ Int($0) }),
+                numbers.contains(number),
+                // Another tag is not that of what is here.
+                let tag = row.values["ETag"].map(EntityTag.opaque), PartDigest.isDigest(tag)
+            else { continue }
+            tags[number] = tag
+        }
+        guard document.values["IsTruncated"] == "true" else { return (tags, nil) }
+        return (tags, document.values["NextPartNumberMarker"].flatMap { Int($0) })
     }
 
     // MARK: Parts
@@ -209,7 +220,7 @@ struct MultipartUpload: Sendable {
         var request = S3Request(.POST, written.key, [QueryItem("uploadId", record.upload)])
         request.headers.add(name: "Content-Type", value: "application/xml")
         if isConditional { request.headers.add(contentsOf: bucket.conditions(written.expectation)) }
-        request.body = MultipartUpload.completion(parts.map(\.tag))
+        request.body = await pool.run { MultipartUpload.completion(parts.map(\.tag)) }
         var reply = try await client.exchange(request)
         if reply.status == 412, isConditional, written.expectation == .nothing,
             try await makesWay(written.key, what)

@@ -4,6 +4,7 @@ import NIOHTTP1
 package import PromiseCore
 import PromiseHTTP
 package import PromiseProvider
+import PromiseSystem
 
 /// Public links of Nextcloud and ownCloud, by their OCS Share API.
 struct NextcloudLinks: SharingLinks {
@@ -20,15 +21,15 @@ struct NextcloudLinks: SharingLinks {
         (self.provider, root, base) = (provider, place.root, place.folder)
     }
 
-    private struct Answer<Value: Decodable>: Decodable {
-        struct Body: Decodable {
+    private struct Answer<Value: Decodable & Sendable>: Decodable, Sendable {
+        struct Body: Decodable, Sendable {
             var meta: Meta
             var data: Value?
         }
         var ocs: Body
     }
 
-    private struct Meta: Decodable {
+    private struct Meta: Decodable, Sendable {
         var statuscode: Int
         var message: String?
     }
@@ -109,10 +110,16 @@ struct NextcloudLinks: SharingLinks {
         let client = provider.resources.client
         let response = try await client.open(method, url, headers, body: form.map { RequestBody($0) }, timeout: .seconds(60))
         let reply = try await client.whole(response, method)
-        let answer = try? JSONDecoder().decode(Answer<Value>.self, from: reply.body)
+        let pool = provider.resources.pool
+        // As many links as there are come in one answer.
+        let answer = await pool.run(over: reply.body.count) {
+            try? JSONDecoder().decode(Answer<Value>.self, from: reply.body)
+        }
         guard reply.isSuccess, let answer, [100, 200].contains(answer.ocs.meta.statuscode), let value = answer.ocs.data else {
             // What it refuses has no data that could be read.
-            let meta = try? JSONDecoder().decode(Answer<Nothing>.self, from: reply.body).ocs.meta
+            let meta = await pool.run(over: reply.body.count) {
+                try? JSONDecoder().decode(Answer<Nothing>.self, from: reply.body).ocs.meta
+            }
             let words = meta?.message.map { ": " + escapedForDisplay(Array($0.utf8.prefix(300))) } ?? ""
             let status = reply.isSuccess ? meta?.statuscode ?? 502 : reply.status
             if status == 404 { throw ProviderError(.notFound, "\(what): the server does not know it\(words)") }

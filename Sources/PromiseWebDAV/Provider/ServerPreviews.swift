@@ -2,11 +2,13 @@ import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
+import PromiseSystem
 
 /// Pictures that a server makes of files itself (ownCloud, Nextcloud). It keeps none of ours.
 struct ServerPreviews: Sendable {
     let client: WebDAVClient
     let location: WebDAVLocation
+    let pool: BlockingPool
 
     private static let byteCountMax = 8 << 20
 
@@ -22,6 +24,6 @@ struct ServerPreviews: Sendable {
         guard reply.isSuccess else { throw ProviderError(reply, what) }
         let kind = reply.header("Content-Type") ?? ""
         let isPicture = kind.hasPrefix("image/png") || kind.hasPrefix("image/jpeg")
-        return isPicture && reply.body.count <= ServerPreviews.byteCountMax ? Array(reply.body) : nil
+        return isPicture && reply.body.count <= ServerPreviews.byteCountMax ? await pool.bytes(of: reply) : nil
     }
 }

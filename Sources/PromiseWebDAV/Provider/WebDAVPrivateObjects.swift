@@ -31,7 +31,8 @@ struct WebDAVPrivateObjects: PrivateObjects {
             {
                 continue
             }
-            let object = PrivateObject(bytes: Array(reply.body), version: version)
+            let object = PrivateObject(
+                bytes: await provider.resources.pool.bytes(of: reply), version: version)
             provider.rememberedObjects.note(object, as: name)
             return object
         }

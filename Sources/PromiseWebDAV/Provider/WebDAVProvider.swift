@@ -216,7 +216,9 @@ package final class WebDAVProvider: Provider, Sendable {
         return try await resources.file(at: reference.path).isOf(version) ? picture : nil
     }
 
-    var previews: ServerPreviews { ServerPreviews(client: resources.client, location: location) }
+    var previews: ServerPreviews {
+        ServerPreviews(client: resources.client, location: location, pool: resources.pool)
+    }
 
     private var earlierFiles: EarlierFiles {
         EarlierFiles(client: resources.client, location: location, pool: resources.pool)

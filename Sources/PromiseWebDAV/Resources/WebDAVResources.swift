@@ -198,10 +198,15 @@ final class WebDAVResources: Sendable {
         _ path: [FileName], isFolder: Bool = false, depth: String, body: String
     ) async throws(ProviderError) -> [(path: [FileName], resource: ResourceStatus)] {
         let resources = try await statuses(path, isFolder: isFolder, depth: depth, body: body)
+        let location = location
+        let byteCount = resources.reduce(0) { $0 + $1.reference.utf8.count }
+        let all = await pool.run(over: byteCount) {
+            resources.map { location.names(ofReference: $0.reference) }
+        }
         var result: [(path: [FileName], resource: ResourceStatus)] = []
         result.reserveCapacity(resources.count)
-        for resource in resources {
-            switch location.names(ofReference: resource.reference) {
+        for (resource, names) in zip(resources, all) {
+            switch names {
             case .names(let names): result.append((names, resource))
             case .elsewhere: continue
             case .unspeakable(let name): warn(unspeakable: name)
