@@ -194,6 +194,24 @@ struct HollowObjectTests {
         }
     }
 
+    /// Another machine had waited for the place as long, and what it put there was deleted.
+    @Test(arguments: ["PUT", "DELETE"])
+    func whatOthersPutInThePlaceOfWhatADeadDaemonHasLeftStays(moment: String) async throws {
+        try await withBucket { provider, bucket in
+            let left = "00000000000000ff"
+            bucket.put("left", left, ["x-amz-meta-promisefs-hollow: 1"])
+            let isTaken = Mutex(false)
+            bucket.before { request in
+                guard request.method == moment, request.path.hasSuffix("/left") else { return }
+                isTaken.withLock { $0 = $0 || bucket.replace("left", Bucket.tag(left), "theirs") }
+            }
+            // Who lists removes it.
+            _ = try await provider.enumerateItems(in: root, page: nil)
+            bucket.before { _ in }
+            #expect(bucket.body("left") == (isTaken.withLock { $0 } ? "theirs" : nil))
+        }
+    }
+
     @Test func whatADeadDaemonHasLeftIsNothingAndMakesWay() async throws {
         try await withBucket { provider, bucket in
             bucket.put("left", "", ["x-amz-meta-promisefs-hollow: 1"])

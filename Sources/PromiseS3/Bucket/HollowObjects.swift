@@ -126,12 +126,27 @@ struct HollowObjects: Sendable {
         throw ProviderError(.retry, "\(what): others change it again and again")
     }
 
-    /// False when there is none. Throws where the server refuses: it is there still.
+    /// False when there is none, or another one by now. Throws where the server refuses: it is
+    /// there still.
+    ///
+    /// Whoever waited for the key as long may put a content in its place at this very moment. So it
+    /// is deleted on a condition, or where deletions honour none a fresh one takes its place first,
+    /// for which others wait.
     func remove(_ key: [UInt8], _ what: String) async throws(ProviderError) -> Bool {
         guard areUsed, let found = try await bucket.anyStatus(ofKey: key, what),
             HollowObject.isOne(found)
         else { return false }
-        let reply = try await bucket.client.exchange(S3Request(.DELETE, key))
+        var request = S3Request(.DELETE, key)
+        if bucket.traits.deletionMatches {
+            request.headers.add(name: "If-Match", value: bucket.traits.tagText(found.tag))
+        } else {
+            let mark = HollowObject.mark(found) ?? HollowObject.deleted
+            let reply = try await put(key, .version(found.version), mark)
+            if [404, 409, 412].contains(reply.status) { return false }
+            guard reply.isSuccess else { throw bucket.client.refusal(reply).error(what) }
+        }
+        let reply = try await bucket.client.exchange(request)
+        if reply.status == 409 || reply.status == 412 { return false }
         guard reply.isSuccess || reply.status == 404 else {
             throw bucket.client.refusal(reply).error(what)
         }
