@@ -267,6 +267,18 @@ struct NextcloudTests {
         jar.value(path: path, at: Timestamp(seconds: time, nanoseconds: 0))
     }
 
+    /// One that gave another with each reply was remembered until there was no memory.
+    @Test func ofAServerThatGivesOthersWithoutEndNoneIsRemembered() {
+        var jar = jar()
+        var most = 0
+        for number in 0..<1_000 {
+            jar.take(["Set-Cookie": "c\(number)=1"], at: .zero)
+            most = max(most, jar.count)
+        }
+        #expect(most <= 50 && jar.count == 0)
+        #expect(sent(jar) == nil)
+    }
+
     @Test func cookiesAreOfTheirPathAndTheirTime() {
         #expect(sent(jar("a=1", "b=2; Path=/dav", "c=3; Path=/da")) == "b=2; a=1")
         #expect(sent(jar("a=1; Path=/dav/"), "/dav") == nil)

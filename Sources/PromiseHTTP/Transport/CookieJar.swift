@@ -36,6 +36,8 @@ package struct CookieJar: Sendable {
     /// Takes what a reply gives, or takes back.
     package mutating func take(_ headers: HTTPHeaders, at now: Timestamp) {
         for header in headers["Set-Cookie"] {
+            // It would be remembered for nothing, and a server may name others without end.
+            if isRefused { return cookies = [] }
             guard let found = HTTPClient.Cookie(header: header, defaultDomain: host) else { continue }
             cookies.removeAll { $0.name == found.name && $0.path == found.path }
             let end = found.maxAge.map { now.advanced(by: .seconds(min(max($0, 0), 1 << 31))) } ?? CookieJar.date(in: header)
@@ -43,7 +45,11 @@ package struct CookieJar: Sendable {
             cookies.append(Cookie(name: found.name, value: found.value, path: found.path, end: end))
             if !mayKeep(found) || cookies.count > CookieJar.countMax { isRefused = true }
         }
+        if isRefused { cookies = [] }
     }
+
+    /// How many are remembered.
+    package var count: Int { cookies.count }
 
     /// What a request for a path says, nil when that is nothing.
     package func value(path: String, at now: Timestamp) -> String? {
