@@ -136,6 +136,37 @@ struct HostileBucketTests {
         }
     }
 
+    /// `promisefs versions --earlier` asked for ever new pages with nothing on them.
+    @Test(.timeLimit(.minutes(2))) func pagesOfVersionsThatNeverEndEndTheLook() async throws {
+        let count = Mutex(0)
+        try await withProvider({ _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            let end = "<NextKeyMarker>file</NextKeyMarker><NextVersionIdMarker>\(number)</NextVersionIdMarker>"
+            let page = "<ListVersionsResult><IsTruncated>true</IsTruncated>\(end)</ListVersionsResult>"
+            return reply("200 OK", [], page)
+        }) { provider, _ in
+            let found = await error { _ = try await provider.earlierVersions(of: file) }
+            #expect(found?.code == .retry && found?.message.contains("does not end") == true)
+        }
+    }
+
+    /// What came of it was taken for where the link leads.
+    @Test func aLinkOfWhichNotAllComesIsNoLinkThatLeadsElsewhere() async throws {
+        let headers = ["ETag: \"1\"", "x-amz-meta-mode: 41471"]
+        let script: ScriptedServer.Script = { request in
+            if request.path.contains("list-type") { return HostileBucketTests.page("") }
+            if request.method == "HEAD" { return reply("200 OK", headers, length: 5) }
+            return "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nthe\r\n0\r\n\r\n"
+        }
+        try await withProvider(script) { provider, _ in
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.code == .retry && found?.message.contains("3 bytes for 5") == true)
+        }
+    }
+
     /// A page of an upload's parts, and a next one.
     private static func parts(_ kind: String, _ count: Int) -> String {
         let next =

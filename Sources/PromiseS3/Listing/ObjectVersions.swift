@@ -20,6 +20,7 @@ struct ObjectVersions: Sendable {
         let what = "the versions of \(shown(path)) cannot be listed"
         var result: [EarlierVersion] = []
         var from: S3Versions.Next?
+        var turns = PageTurns()
         repeat {
             var query = [
                 QueryItem("versions", ""), QueryItem("encoding-type", "url"),
@@ -35,9 +36,15 @@ struct ObjectVersions: Sendable {
             guard let page = await bucket.pool.run({ S3Versions.parse(reply.body) }) else {
                 throw ProviderError(.retry, "\(what): the server's answer is not whole")
             }
-            result += page.versions.filter { $0.key == key && !$0.isLatest }.map(\.version)
+            let found = page.versions.filter { $0.key == key && !$0.isLatest }.map(\.version)
+            result += found
             // Keys come in order: behind the object's own nothing is its.
             from = page.next.flatMap { $0.key == key && $0 != from ? $0 : nil }
+            // A server may name ever new pages with nothing on them.
+            if let from {
+                let token = PageToken(rawValue: from.identifier)
+                try turns.take(token, first: found.first?.identifier)
+            }
         } while from != nil && result.count < ObjectVersions.countMax
         return result.sorted { $0.modificationTime > $1.modificationTime }
     }
