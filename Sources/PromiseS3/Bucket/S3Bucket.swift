@@ -127,6 +127,11 @@ final class S3Bucket: Sendable {
         else {
             return status
         }
+        // One that broke off leads elsewhere, and of one without a length nobody says that it did.
+        guard UInt64(content.body.count) == status.size else {
+            let counts = "\(content.body.count) bytes for \(status.size)"
+            throw ProviderError(.retry, "\(what): the server sends \(counts)")
+        }
         status.details.target = Array(content.body)
         return status
     }
@@ -245,7 +250,10 @@ final class S3Bucket: Sendable {
         let request = S3Request(.GET, nil, listingQuery(location.prefix, delimiter: true, max: 1))
         let reply = try await client.exchange(request)
         if reply.isSuccess {
-            guard await pool.run(over: reply.body.count, { S3Listing.parse(reply.body) != nil }) else {
+            let isListing = await pool.run(over: reply.body.count) {
+                S3Listing.parse(reply.body) != nil
+            }
+            guard isListing else {
                 let problem =
                     "'\(location.endpoint)' is no S3 server: its answer to a listing is none"
                 throw ProviderError(.permanent, problem)
