@@ -4,7 +4,8 @@ files beside it. It has everything that docs/extension-openapi.yaml describes.
 
     promisefs mount 'extension+exec:/path/to/extension.py?--store=/srv/shelf' /mnt
 
-Without --store it keeps them below $XDG_DATA_HOME.
+Without --store it keeps them below $XDG_DATA_HOME. With --links=127.0.0.1:8080 it hands out links to its files, and answers
+whoever has one there.
 
 The daemon starts it with the path of its socket in PROMISEFS_EXTENSION_SOCKET, and ends it. What it prints is in the daemon's log.
 """
@@ -16,6 +17,7 @@ import http.server
 import json
 import os
 import re
+import secrets
 import shutil
 import socketserver
 import sqlite3
@@ -33,6 +35,8 @@ CREATE TABLE IF NOT EXISTS item (
 CREATE TABLE IF NOT EXISTS change (number INTEGER PRIMARY KEY AUTOINCREMENT, item INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS object (kind TEXT, name TEXT, version INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (kind, name));
 CREATE TABLE IF NOT EXISTS mark (item INTEGER PRIMARY KEY, mark TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS link (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL UNIQUE, item INTEGER NOT NULL,
+    until INTEGER);
 CREATE TABLE IF NOT EXISTS shelf (token TEXT NOT NULL);
 INSERT INTO item (id, parent, name, kind, mode, owner, "group", modified)
     SELECT 1, NULL, x'726f6f74', 'folder', 493, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM item);
@@ -82,6 +86,8 @@ class Shelf:
         shutil.rmtree(self.incoming, ignore_errors=True)
         os.makedirs(self.incoming)
         self.changed = threading.Condition()
+        # Where links lead; none: none are made.
+        self.address = None
         self.database = sqlite3.connect(
             os.path.join(folder, "shelf.sqlite"), check_same_thread=False, isolation_level=None)
         self.database.row_factory = sqlite3.Row
@@ -201,6 +207,47 @@ class Shelf:
                 raise Problem(404, "no item is called so")
             # Of an item that is gone the mark stays, as it may come back.
             return {"identifier": str(self.row(str(row["item"]))["id"])}
+
+    # Links for strangers
+
+    def path(self, row):
+        return "" if row["parent"] is None else self.path(self.row(str(row["parent"]))) + "/" + quoted(row["name"])
+
+    def described_link(self, link):
+        row = self.row(str(link["item"]))
+        document = {"id": str(link["id"]), "url": f"{self.address}/{link['token']}/{quoted(row['name'])}", "path": self.path(row)}
+        return document if link["until"] is None else document | {"until": link["until"]}
+
+    def link(self, identifier, until):
+        with self.changed:
+            if self.address is None:
+                raise Problem(403, "this shelf makes no links: it was started without --links")
+            row = self.row(identifier)
+            if row["kind"] != "file":
+                raise Problem(403, "this shelf has links to files only")
+            number = self.database.execute("INSERT INTO link (token, item, until) VALUES (?, ?, ?)",
+                                           (secrets.token_urlsafe(24), row["id"], until)).lastrowid
+            return self.described_link(self.database.execute("SELECT * FROM link WHERE id = ?", (number,)).fetchone())
+
+    def links(self):
+        with self.changed:
+            self.database.execute("DELETE FROM link WHERE until <= ? OR item NOT IN (SELECT id FROM item)", (time.time_ns(),))
+            return {"links": [self.described_link(row) for row in self.database.execute("SELECT * FROM link ORDER BY id").fetchall()]}
+
+    def revoke(self, link):
+        with self.changed:
+            if not self.database.execute("DELETE FROM link WHERE CAST(id AS TEXT) = ?", (link,)).rowcount:
+                raise Problem(404, "there is no such link")
+
+    def open_linked(self, token):
+        """The file as it is now, for whoever has the link."""
+        with self.changed:
+            row = self.database.execute(
+                "SELECT item.* FROM link JOIN item ON item.id = link.item WHERE token = ? AND (until IS NULL OR until > ?)",
+                (token, time.time_ns())).fetchone()
+            if row is None:
+                raise Problem(404, "there is nothing here")
+            return open(self.content_path(row["id"], row["version"]), "rb")
 
     # Picking
 
@@ -371,10 +418,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             shelf = self.server.shelf
             match [self.command] + words:
                 case ["GET", "capabilities"]:
-                    self.answer(200, {"capabilities": [
-                        "stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push", "ranges",
-                        "metadata", "quota", "links", "thumbnails", "picker-pages", "private-objects",
-                        "persistent-identifiers", "release"]})
+                    capabilities = ["stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push",
+                                    "ranges", "metadata", "quota", "links", "thumbnails", "picker-pages", "private-objects",
+                                    "persistent-identifiers", "release"]
+                    self.answer(200, {"capabilities": capabilities + (["sharing-links"] if shelf.address else [])})
                 case ["GET", "root"]:
                     self.answer(200, shelf.item("1"))
                 case ["GET", "items", identifier]:
@@ -390,6 +437,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.answer(204, None)
                 case ["GET", "items", identifier, "persistent-identifier"]:
                     self.answer(200, shelf.mark(identifier))
+                case ["POST", "items", identifier, "links"]:
+                    self.answer(201, shelf.link(identifier, int(query["until"]) if "until" in query else None))
+                case ["GET", "links"]:
+                    self.answer(200, shelf.links())
+                case ["DELETE", "links", link]:
+                    shelf.revoke(link)
+                    self.answer(204, None)
                 case ["GET", "persistent-identifiers", persistent]:
                     self.answer(200, shelf.marked(persistent))
                 case ["PUT", "items", identifier, "thumbnail"]:
@@ -480,6 +534,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Requests are not worth a line in the daemon's log."""
 
 
+class LinkHandler(http.server.BaseHTTPRequestHandler):
+    """Answers whoever has a link: /TOKEN/NAME."""
+
+    def do_GET(self):
+        try:
+            file = self.server.shelf.open_linked(self.path.split("/")[1] if "/" in self.path else "")
+        except (Problem, OSError):
+            return self.send_error(404)
+        with file:
+            self.send_response(200)
+            self.send_header("Content-Length", str(os.fstat(file.fileno()).st_size))
+            # A stranger's browser keeps it, and runs nothing that is in it.
+            self.send_header("Content-Type", "application/octet-stream")
+            self.end_headers()
+            shutil.copyfileobj(file, self.wfile)
+
+    def log_message(self, *_):
+        """A line would have the link in it."""
+
+
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
@@ -495,11 +569,21 @@ def main():
     data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     parser.add_argument("--store", default=os.path.join(data, "promisefs/shelf"),
                         help="the folder of the shelf, which is made when it is missing")
+    parser.add_argument("--links", metavar="HOST:PORT", help="where links to files lead, and are answered; without it none are made")
     arguments = parser.parse_args()
     os.makedirs(arguments.store, exist_ok=True)
     with Server(os.environ["PROMISEFS_EXTENSION_SOCKET"], Handler) as server:
         server.shelf = Shelf(arguments.store)
+        if arguments.links:
+            serve_links(server.shelf, *arguments.links.rsplit(":", 1))
         server.serve_forever()
+
+
+def serve_links(shelf, host, port):
+    server = http.server.ThreadingHTTPServer((host, int(port)), LinkHandler)
+    server.shelf = shelf
+    shelf.address = f"http://{host}:{port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
 if __name__ == "__main__":

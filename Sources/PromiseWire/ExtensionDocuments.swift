@@ -125,6 +125,29 @@ public struct ExtensionIdentifierDocument: Codable, Sendable, Equatable {
     public init(identifier: String) { self.identifier = identifier }
 }
 
+/// The answer to `POST /v1/items/{identifier}/links`: a link by which anybody reaches the item.
+public struct ExtensionLinkDocument: Codable, Sendable, Equatable {
+    /// What it is revoked by; missing: it cannot be.
+    public var id: String?
+    /// An address of the web.
+    public var url: String
+    /// From the root, each name percent-encoded after a slash; missing: it is not known.
+    public var path: String?
+    /// When it ends, in nanoseconds since 1970-01-01 00:00 UTC; missing: when it is revoked.
+    public var until: Int64?
+
+    public init(id: String? = nil, url: String, path: String? = nil, until: Int64? = nil) {
+        (self.id, self.url, self.path, self.until) = (id, url, path, until)
+    }
+}
+
+/// `GET /v1/links`.
+public struct ExtensionLinksDocument: Codable, Sendable, Equatable {
+    public var links: [ExtensionLinkDocument]
+
+    public init(links: [ExtensionLinkDocument]) { self.links = links }
+}
+
 /// `GET /v1/quota`, in bytes.
 public struct ExtensionQuotaDocument: Codable, Sendable, Equatable {
     public var total: UInt64

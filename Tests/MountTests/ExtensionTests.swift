@@ -211,6 +211,30 @@ extension MountSuites {
             }
         }
 
+        /// Who has the link needs neither the mount nor the extension's socket. Without `--links` it declares none.
+        @Test(.timeLimit(.minutes(3))) func aLinkLeadsAnybodyToWhatAnExtensionKeeps() async throws {
+            try await MountedDomain.with(options(Self.python), mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    free='import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+                    port=$(python3 -c "$free"); mounted() {
+                        "$P" mount --domain \(domain.domainName) --state-dir "$S" --upload-delay 200ms "\(Self.python)$1" "$M"
+                    }
+                    mounted "?--links=127.0.0.1:$port"; mkdir "$M/d"; echo text > "$M/d/a b"; "$P" sync --wait "$M"
+                    link=$("$P" share "$M/d/a b" --until "$(date -u -d '2 days' +%FT%TZ)"); [ "$(curl -fsS "$link")" = text ]
+                    "$P" share list --domain \(domain.domainName) > "$T/list"; grep -qF "$link" "$T/list"
+                    grep -q "$M/d/a b" "$T/list"; id=$(awk '{print $1; exit}' "$T/list")
+                    refused() {
+                        local status=0; "$P" share "$@" 2> "$T/why" || status=$?; [ $status = 5 ]; grep -q "$expected" "$T/why"
+                    }
+                    expected='files only' refused "$M/d"; expected='date has passed' refused "$M/d/a b" --until 2001-01-01
+                    "$P" share revoke "$id" --domain \(domain.domainName); not curl -fsS "$link"
+                    not "$P" share revoke "$id" --domain \(domain.domainName)
+                    "$P" unmount "$M"; mounted ""; expected='no links for others' refused "$M/d/a b"
+                    """)
+            }
+        }
+
         /// In a picker, by the route that it asks.
         @Test(.timeLimit(.minutes(3))) func whatAProvidersPagePicksNeedsNotToHaveBeenListedHere() async throws {
             try await MountedDomain.with(options(Self.python)) { domain in
