@@ -35,6 +35,8 @@ CREATE TABLE IF NOT EXISTS item (
 CREATE TABLE IF NOT EXISTS change (number INTEGER PRIMARY KEY AUTOINCREMENT, item INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS object (kind TEXT, name TEXT, version INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (kind, name));
 CREATE TABLE IF NOT EXISTS mark (item INTEGER PRIMARY KEY, mark TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS earlier (item INTEGER NOT NULL, version INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,
+    PRIMARY KEY (item, version));
 CREATE TABLE IF NOT EXISTS link (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL UNIQUE, item INTEGER NOT NULL,
     until INTEGER);
 CREATE TABLE IF NOT EXISTS shelf (token TEXT NOT NULL);
@@ -54,6 +56,7 @@ document.getElementById('cancel').onclick = () => parent.postMessage({ cancel: t
 """
 PAGE_SIZE = 1000
 CHANGES_KEPT = 100_000
+VERSIONS_KEPT = 10
 
 
 class Problem(Exception):
@@ -208,6 +211,32 @@ class Shelf:
             # Of an item that is gone the mark stays, as it may come back.
             return {"identifier": str(self.row(str(row["item"]))["id"])}
 
+    # What a file was before
+
+    def versions(self, identifier):
+        with self.changed:
+            rows = self.database.execute("SELECT * FROM earlier WHERE item = ? ORDER BY version DESC", (self.row(identifier)["id"],))
+            return {"versions": [{"identifier": str(row["version"]), "size": row["size"], "modified": row["modified"]} for row in rows]}
+
+    def open_version(self, identifier, version):
+        with self.changed:
+            row = self.database.execute("SELECT * FROM earlier WHERE item = ? AND CAST(version AS TEXT) = ?",
+                                        (self.row(identifier)["id"], version)).fetchone()
+            if row is None:
+                raise Problem(404, "this version is not kept")
+            return open(self.content_path(row["item"], row["version"]), "rb")
+
+    def set_aside(self, row):
+        """Keeps what a file has for when it has something else. Returns the contents that go for it."""
+        self.database.execute("INSERT INTO earlier VALUES (?, ?, ?, ?)", (row["id"], row["version"], row["size"], row["modified"]))
+        return self.forget_versions(row["id"], VERSIONS_KEPT)
+
+    def forget_versions(self, number, kept=0):
+        rows = self.database.execute("SELECT version FROM earlier WHERE item = ? ORDER BY version DESC LIMIT -1 OFFSET ?",
+                                     (number, kept)).fetchall()
+        self.database.executemany("DELETE FROM earlier WHERE item = ? AND version = ?", [(number, row["version"]) for row in rows])
+        return [self.content_path(number, row["version"]) for row in rows]
+
     # Links for strangers
 
     def path(self, row):
@@ -271,7 +300,7 @@ class Shelf:
             os.rename(picture, self.picture_path(row["id"], row["version"]))
 
     def change(self, body):
-        """Runs body in a transaction; it returns the item's number, and what is to be removed from the disk afterwards."""
+        """Runs body in a transaction; it returns the item's number, and which contents are to be removed from the disk afterwards."""
         with self.changed:
             self.database.execute("BEGIN IMMEDIATE")
             try:
@@ -285,9 +314,10 @@ class Shelf:
                     raise Problem(409, "the name is taken") from None
                 raise
             self.changed.notify_all()
-            for path in (garbage, garbage and self.picture_path(*os.path.basename(garbage).split("-"))):
-                if path and os.path.exists(path):
-                    os.unlink(path)
+            for content in garbage:
+                for path in (content, self.picture_path(*os.path.basename(content).split("-"))):
+                    if os.path.exists(path):
+                        os.unlink(path)
             return self.described(self.row(str(number))) if number else None
 
     def note(self, number):
@@ -311,7 +341,7 @@ class Shelf:
             self.database.execute("UPDATE item SET version = ? WHERE id = ?", (version, number))
             if query["kind"] == "file":
                 self.take(content, number, version)
-            return number, None
+            return number, []
         return self.change(body)
 
     def take(self, content, number, version):
@@ -322,7 +352,7 @@ class Shelf:
 
     def modify(self, identifier, query, content=None):
         def body():
-            row, garbage = self.row(identifier), None
+            row, garbage = self.row(identifier), []
             number = row["id"]
             self.expect(row, query.get("version"))
             change = self.note(number)
@@ -341,7 +371,7 @@ class Shelf:
             if content:
                 if row["kind"] != "file":
                     raise Problem(409, "this is no file")
-                garbage = self.content_path(number, row["version"])
+                garbage = self.set_aside(row)
                 self.take(content, number, change)
             return number, garbage
         return self.change(body)
@@ -360,7 +390,7 @@ class Shelf:
                 raise Problem(409, "the folder is not empty")
             self.database.execute("DELETE FROM item WHERE id = ?", (row["id"],))
             self.note(row["id"])
-            return None, self.content_path(row["id"], row["version"]) if row["kind"] == "file" else None
+            return None, self.forget_versions(row["id"]) + [self.content_path(row["id"], row["version"])]
         self.change(body)
 
     # The change feed
@@ -420,7 +450,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 case ["GET", "capabilities"]:
                     capabilities = ["stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push",
                                     "ranges", "metadata", "quota", "links", "thumbnails", "picker-pages", "private-objects",
-                                    "persistent-identifiers", "release"]
+                                    "persistent-identifiers", "release", "versions"]
                     self.answer(200, {"capabilities": capabilities + (["sharing-links"] if shelf.address else [])})
                 case ["GET", "root"]:
                     self.answer(200, shelf.item("1"))
@@ -437,6 +467,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.answer(204, None)
                 case ["GET", "items", identifier, "persistent-identifier"]:
                     self.answer(200, shelf.mark(identifier))
+                case ["GET", "items", identifier, "versions"]:
+                    self.answer(200, shelf.versions(identifier))
+                case ["GET", "items", identifier, "versions", version, "content"]:
+                    self.send_content(shelf.open_version(identifier, version))
                 case ["POST", "items", identifier, "links"]:
                     self.answer(201, shelf.link(identifier, int(query["until"]) if "until" in query else None))
                 case ["GET", "links"]:

@@ -141,6 +141,30 @@ public struct ExtensionLinkDocument: Codable, Sendable, Equatable {
     }
 }
 
+/// One of what a file was before.
+public struct ExtensionVersionDocument: Codable, Sendable, Equatable {
+    /// What it is asked for by: 1 to 1024 visible characters of ASCII.
+    public var identifier: String
+    /// The item's `version` when it was that; the identifier when missing.
+    public var version: String?
+    /// In bytes.
+    public var size: Int64
+    /// Nanoseconds since 1970-01-01 00:00 UTC.
+    public var modified: Int64
+
+    public init(identifier: String, version: String? = nil, size: Int64, modified: Int64) {
+        (self.identifier, self.version) = (identifier, version)
+        (self.size, self.modified) = (size, modified)
+    }
+}
+
+/// `GET /v1/items/{identifier}/versions`: what a file was before, not what it is now.
+public struct ExtensionVersionsDocument: Codable, Sendable, Equatable {
+    public var versions: [ExtensionVersionDocument]
+
+    public init(versions: [ExtensionVersionDocument]) { self.versions = versions }
+}
+
 /// `GET /v1/links`.
 public struct ExtensionLinksDocument: Codable, Sendable, Equatable {
     public var links: [ExtensionLinkDocument]

@@ -211,6 +211,24 @@ extension MountSuites {
             }
         }
 
+        /// What one of these is written over is an edit like any other.
+        @Test(.timeLimit(.minutes(3))) func earlierVersionsThatAnExtensionKeepsAreReadAndBroughtBack() async throws {
+            try await MountedDomain.with(options(Self.python)) { domain in
+                try await domain.shell("head -c 3M /dev/urandom > $T/large; cp $T/large $M/plan; \"$P\" sync --wait $M")
+                try await domain.shell(
+                    """
+                    for text in first second; do echo $text > $M/plan; "$P" sync --wait $M; done
+                    "$P" versions $M/plan --earlier > $T/all; [ "$(grep -c '^earlier' $T/all)" = 2 ]
+                    identifier() { grep '^earlier' $T/all | awk -v size="$1" '$3 " " $4 == size { print $(NF - 1) }'; }
+                    "$P" versions $M/plan --get "$(identifier '3.0 MiB')" -o $T/got; cmp $T/got $T/large
+                    "$P" versions $M/plan --get "$(identifier '6 B')" -o $M/plan; [ "$(cat $M/plan)" = first ]
+                    "$P" sync --wait $M; [ "$("$P" versions $M/plan --earlier | grep -c '^earlier')" = 3 ]
+                    "$P" evict $M/plan; [ "$(cat $M/plan)" = first ]; not "$P" versions $M/plan --get none -o $T/none
+                    [ ! -e $T/none ]
+                    """)
+            }
+        }
+
         /// Who has the link needs neither the mount nor the extension's socket. Without `--links` it declares none.
         @Test(.timeLimit(.minutes(3))) func aLinkLeadsAnybodyToWhatAnExtensionKeeps() async throws {
             try await MountedDomain.with(options(Self.python), mounts: false) { domain in
