@@ -37,6 +37,9 @@ CREATE TABLE IF NOT EXISTS object (kind TEXT, name TEXT, version INTEGER NOT NUL
 CREATE TABLE IF NOT EXISTS mark (item INTEGER PRIMARY KEY, mark TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS earlier (item INTEGER NOT NULL, version INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,
     PRIMARY KEY (item, version));
+CREATE TABLE IF NOT EXISTS removed (number INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, time INTEGER NOT NULL, id INTEGER NOT NULL,
+    name BLOB NOT NULL, kind TEXT NOT NULL, size INTEGER NOT NULL, version INTEGER NOT NULL, mode INTEGER NOT NULL, owner INTEGER NOT NULL,
+    "group" INTEGER NOT NULL, modified INTEGER NOT NULL, target BLOB);
 CREATE TABLE IF NOT EXISTS link (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL UNIQUE, item INTEGER NOT NULL,
     until INTEGER);
 CREATE TABLE IF NOT EXISTS shelf (token TEXT NOT NULL);
@@ -57,6 +60,8 @@ document.getElementById('cancel').onclick = () => parent.postMessage({ cancel: t
 PAGE_SIZE = 1000
 CHANGES_KEPT = 100_000
 VERSIONS_KEPT = 10
+REMOVED_KEPT = 1000
+REMOVED_BYTES_KEPT = 256 << 20
 
 
 class Problem(Exception):
@@ -237,6 +242,48 @@ class Shelf:
         self.database.executemany("DELETE FROM earlier WHERE item = ? AND version = ?", [(number, row["version"]) for row in rows])
         return [self.content_path(number, row["version"]) for row in rows]
 
+    # What was removed
+
+    def removed(self):
+        with self.changed:
+            rows = self.database.execute("SELECT * FROM removed ORDER BY number DESC")
+            return {"items": [{"identifier": str(row["number"]), "path": row["path"], "kind": row["kind"], "size": row["size"],
+                               "modified": row["modified"], "removed": row["time"]} for row in rows]}
+
+    def keep_removed(self, row):
+        """The content stays where it is. Returns the contents that go for it."""
+        self.database.execute(
+            'INSERT INTO removed (path, time, id, name, kind, size, version, mode, owner, "group", modified, target) VALUES '
+            "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (self.path(row), time.time_ns(), *(row[key] for key in (
+                "id", "name", "kind", "size", "version", "mode", "owner", "group", "modified", "target"))))
+        old = self.database.execute(
+            "SELECT * FROM (SELECT *, sum(size) OVER newer AS bytes, count(*) OVER newer AS count FROM removed "
+            "WINDOW newer AS (ORDER BY number DESC)) WHERE bytes > ? OR count > ?", (REMOVED_BYTES_KEPT, REMOVED_KEPT)).fetchall()
+        self.database.executemany("DELETE FROM removed WHERE number = ?", [(row["number"],) for row in old])
+        return [content for row in old for content in self.forget_versions(row["id"]) + [self.content_path(row["id"], row["version"])]]
+
+    def bring_back(self, removed):
+        """As the item that it was, with its earlier versions, into the folder that is where its folder was."""
+        def body():
+            row = self.database.execute("SELECT * FROM removed WHERE CAST(number AS TEXT) = ?", (removed,)).fetchone()
+            if row is None:
+                raise Problem(404, "this is not kept any more")
+            folder = 1
+            for name in row["path"].split("/")[1:-1]:
+                found = self.database.execute("SELECT id FROM item WHERE parent = ? AND name = ? AND kind = 'folder'",
+                                              (folder, urllib.parse.unquote_to_bytes(name))).fetchone()
+                if found is None:
+                    raise Problem(409, "its folder is gone: bring that back before")
+                folder = found["id"]
+            self.database.execute(
+                'INSERT INTO item (id, parent, name, kind, size, version, mode, owner, "group", modified, target) VALUES '
+                "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (row["id"], folder, *(row[key] for key in (
+                    "name", "kind", "size", "version", "mode", "owner", "group", "modified", "target"))))
+            self.database.execute("DELETE FROM removed WHERE number = ?", (row["number"],))
+            self.note(row["id"])
+            return row["id"], []
+        self.change(body)
+
     # Links for strangers
 
     def path(self, row):
@@ -388,9 +435,10 @@ class Shelf:
             self.expect(row, version)
             if self.database.execute("SELECT 1 FROM item WHERE parent = ?", (row["id"],)).fetchone():
                 raise Problem(409, "the folder is not empty")
+            garbage = self.keep_removed(row)
             self.database.execute("DELETE FROM item WHERE id = ?", (row["id"],))
             self.note(row["id"])
-            return None, self.forget_versions(row["id"]) + [self.content_path(row["id"], row["version"])]
+            return None, garbage
         self.change(body)
 
     # The change feed
@@ -450,7 +498,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 case ["GET", "capabilities"]:
                     capabilities = ["stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push",
                                     "ranges", "metadata", "quota", "links", "thumbnails", "picker-pages", "private-objects",
-                                    "persistent-identifiers", "release", "versions"]
+                                    "persistent-identifiers", "release", "versions", "removed-items"]
                     self.answer(200, {"capabilities": capabilities + (["sharing-links"] if shelf.address else [])})
                 case ["GET", "root"]:
                     self.answer(200, shelf.item("1"))
@@ -473,6 +521,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.send_content(shelf.open_version(identifier, version))
                 case ["POST", "items", identifier, "links"]:
                     self.answer(201, shelf.link(identifier, int(query["until"]) if "until" in query else None))
+                case ["GET", "removed"]:
+                    self.answer(200, shelf.removed())
+                case ["POST", "removed", removed, "restore"]:
+                    shelf.bring_back(removed)
+                    self.answer(204, None)
                 case ["GET", "links"]:
                     self.answer(200, shelf.links())
                 case ["DELETE", "links", link]:

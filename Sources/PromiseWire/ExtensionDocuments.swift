@@ -165,6 +165,37 @@ public struct ExtensionVersionsDocument: Codable, Sendable, Equatable {
     public init(versions: [ExtensionVersionDocument]) { self.versions = versions }
 }
 
+/// One of what was removed and can come back.
+public struct ExtensionBinItemDocument: Codable, Sendable, Equatable {
+    /// What it is asked for by: 1 to 1024 visible characters of ASCII.
+    public var identifier: String
+    /// Where it was, from the root: each name percent-encoded after a slash.
+    public var path: String
+    /// `file`, `folder` or `link`.
+    public var kind: String
+    /// Of a file, in bytes.
+    public var size: Int64?
+    /// Nanoseconds since 1970-01-01 00:00 UTC.
+    public var modified: Int64?
+    /// When it was removed, in the same.
+    public var removed: Int64
+
+    public init(
+        identifier: String, path: String, kind: String, size: Int64? = nil, modified: Int64? = nil,
+        removed: Int64
+    ) {
+        (self.identifier, self.path, self.kind) = (identifier, path, kind)
+        (self.size, self.modified, self.removed) = (size, modified, removed)
+    }
+}
+
+/// `GET /v1/removed`: what was removed, by whomever, and is kept.
+public struct ExtensionBinDocument: Codable, Sendable, Equatable {
+    public var items: [ExtensionBinItemDocument]
+
+    public init(items: [ExtensionBinItemDocument]) { self.items = items }
+}
+
 /// `GET /v1/links`.
 public struct ExtensionLinksDocument: Codable, Sendable, Equatable {
     public var links: [ExtensionLinkDocument]

@@ -211,6 +211,45 @@ extension MountSuites {
             }
         }
 
+        /// > Some providers keep what was removed themselves
+        @Test(.timeLimit(.minutes(3))) func whatWasRemovedComesBackFromTheExtensionThatKeptIt() async throws {
+            try await MountedDomain.with(options(Self.python)) { domain in
+                try await domain.shell("mkdir -p $M/d/e; echo far > $M/d/far; echo deep > $M/d/e/deep; echo x > $M/plan; echo y > $M/theirs")
+                try await domain.synchronize()
+                try await domain.shell(
+                    """
+                    "$P" evict $M; rm -r $M/d $M/plan; "$P" sync --wait $M
+                    # Another client removes one, too.
+                    socket="$S/extension/socket"; ls $M | grep -qx theirs
+                    theirs=$(getfattr --only-values -n user.promisefs.identifier $M/theirs)
+                    curl -fsS --unix-socket $socket -X DELETE http://localhost/v1/items/$theirs
+                    within 10 '[ ! -e $M/theirs ]'
+                    "$P" trash list --provider $M > $T/list; cat $T/list >&2; [ "$(wc -l < $T/list)" = 6 ]
+                    [ "$("$P" trash list --provider $M/d/e | wc -l)" = 2 ]
+                    echo new > $M/plan; s=0; "$P" trash restore --provider $M/plan 2> $T/err || s=$?; [ $s = 6 ]
+                    grep -q "there is a 'plan' now" $T/err; [ "$(cat $M/plan)" = new ]
+                    "$P" trash restore --provider $M/theirs; within 10 '[ "$(cat $M/theirs)" = y ]'
+                    "$P" trash restore --provider $M/d > $T/said; grep -q '4 items brought back' $T/said
+                    within 10 '[ "$(cat $M/d/far $M/d/e/deep | paste -sd" ")" = "far deep" ]'
+                    not "$P" trash restore --provider $M/theirs 2> $T/err; grep -q 'keeps nothing that was removed there' $T/err
+                    not "$P" trash restore --provider $M/plan --to $M/d 2> /dev/null
+                    PYTHONPATH="$R/clients/python" python3 - $M <<'END'
+                    import os, promisefs, sys, time
+                    domain, _ = promisefs.locate(sys.argv[1])
+                    path = sys.argv[1] + "/d/far"
+                    inner = promisefs.locate(path)[1]
+                    os.unlink(path); domain.sync(wait=True)
+                    assert domain.trash(provider=True)[0]["path"] == "/d/far"
+                    assert domain.restore([inner], provider=True)["restored"] == 1
+                    while not os.path.exists(path): time.sleep(0.1)
+                    assert open(path).read() == "far\\n"
+                    END
+                    "$P" verify $M > /dev/null
+                    """)
+                try await domain.synchronize()
+            }
+        }
+
         /// What one of these is written over is an edit like any other.
         @Test(.timeLimit(.minutes(3))) func earlierVersionsThatAnExtensionKeepsAreReadAndBroughtBack() async throws {
             try await MountedDomain.with(options(Self.python)) { domain in
