@@ -214,7 +214,8 @@ extension MountSuites {
         /// > Some providers keep what was removed themselves
         @Test(.timeLimit(.minutes(3))) func whatWasRemovedComesBackFromTheExtensionThatKeptIt() async throws {
             try await MountedDomain.with(options(Self.python)) { domain in
-                try await domain.shell("mkdir -p $M/d/e; echo far > $M/d/far; echo deep > $M/d/e/deep; echo x > $M/plan; echo y > $M/theirs")
+                try await domain.shell(
+                    "mkdir -p $M/d/e; echo far > $M/d/far; echo deep > $M/d/e/deep; echo x > $M/plan; echo y > $M/theirs")
                 try await domain.synchronize()
                 try await domain.shell(
                     """

@@ -58,8 +58,8 @@ package struct RemovedAtProvider: Sendable {
         if let failure = tree.engine.connectionFailure { throw failure }
         throw Failure(
             .refused,
-            "'\(tree.provider.name)' keeps nothing of what is removed, or does not show it: some "
-                + "extensions do")
+            "'\(tree.provider.name)' keeps nothing of what is removed, or does not show it: "
+                + "Nextcloud, ownCloud and some extensions do")
     }
 
     private func all(below path: [FileName]) async throws(Failure) -> [BinItem] {

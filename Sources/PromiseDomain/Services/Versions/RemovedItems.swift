@@ -121,9 +121,13 @@ package struct RemovedItems: Sendable {
                 if seen.insert(item.path).inserted { chosen.append((place, item)) }
             }
         } else {
-            chosen = items.enumerated().filter { seen.insert($0.element.path).inserted }.map { ($0.offset, $0.element) }
+            for (place, item) in items.enumerated() where seen.insert(item.path).inserted {
+                chosen.append((place, item))
+            }
         }
-        return chosen.sorted { ($0.item.path.count, $0.place) < ($1.item.path.count, $1.place) }.map(\.item)
+        return chosen.sorted {
+            ($0.item.path.count, $0.place) < ($1.item.path.count, $1.place)
+        }.map(\.item)
     }
 
     // MARK: Places

@@ -11,7 +11,7 @@ struct TrashCommand: AsyncParsableCommand {
             What programs remove stays on this machine for 30 days (`trash` in the configuration), unless its room is wanted \
             before: whole files whose content is here, folders and links. What a placeholder stands for is not kept, and \
             listed as that. What was removed elsewhere is in the trash there. With --provider it is what the provider itself \
-            keeps, whoever removed it: some extensions do.
+            keeps, whoever removed it: Nextcloud, ownCloud, and some extensions do.
 
             Example:
               promisefs trash list /mnt
