@@ -4,7 +4,8 @@ files beside it. It has everything that docs/extension-openapi.yaml describes.
 
     promisefs mount 'extension+exec:/path/to/extension.py?--store=/srv/shelf' /mnt
 
-Without --store it keeps them below $XDG_DATA_HOME.
+Without --store it keeps them below $XDG_DATA_HOME. With --links=127.0.0.1:8080 it hands out links to its files, and answers
+whoever has one there.
 
 The daemon starts it with the path of its socket in PROMISEFS_EXTENSION_SOCKET, and ends it. What it prints is in the daemon's log.
 """
@@ -16,6 +17,7 @@ import http.server
 import json
 import os
 import re
+import secrets
 import shutil
 import socketserver
 import sqlite3
@@ -33,6 +35,13 @@ CREATE TABLE IF NOT EXISTS item (
 CREATE TABLE IF NOT EXISTS change (number INTEGER PRIMARY KEY AUTOINCREMENT, item INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS object (kind TEXT, name TEXT, version INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (kind, name));
 CREATE TABLE IF NOT EXISTS mark (item INTEGER PRIMARY KEY, mark TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS earlier (item INTEGER NOT NULL, version INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,
+    PRIMARY KEY (item, version));
+CREATE TABLE IF NOT EXISTS removed (number INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, time INTEGER NOT NULL, id INTEGER NOT NULL,
+    name BLOB NOT NULL, kind TEXT NOT NULL, size INTEGER NOT NULL, version INTEGER NOT NULL, mode INTEGER NOT NULL, owner INTEGER NOT NULL,
+    "group" INTEGER NOT NULL, modified INTEGER NOT NULL, target BLOB);
+CREATE TABLE IF NOT EXISTS link (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL UNIQUE, item INTEGER NOT NULL,
+    until INTEGER);
 CREATE TABLE IF NOT EXISTS shelf (token TEXT NOT NULL);
 INSERT INTO item (id, parent, name, kind, mode, owner, "group", modified)
     SELECT 1, NULL, x'726f6f74', 'folder', 493, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM item);
@@ -50,6 +59,9 @@ document.getElementById('cancel').onclick = () => parent.postMessage({ cancel: t
 """
 PAGE_SIZE = 1000
 CHANGES_KEPT = 100_000
+VERSIONS_KEPT = 10
+REMOVED_KEPT = 1000
+REMOVED_BYTES_KEPT = 256 << 20
 
 
 class Problem(Exception):
@@ -82,6 +94,8 @@ class Shelf:
         shutil.rmtree(self.incoming, ignore_errors=True)
         os.makedirs(self.incoming)
         self.changed = threading.Condition()
+        # Where links lead; none: none are made.
+        self.address = None
         self.database = sqlite3.connect(
             os.path.join(folder, "shelf.sqlite"), check_same_thread=False, isolation_level=None)
         self.database.row_factory = sqlite3.Row
@@ -202,6 +216,115 @@ class Shelf:
             # Of an item that is gone the mark stays, as it may come back.
             return {"identifier": str(self.row(str(row["item"]))["id"])}
 
+    # What a file was before
+
+    def versions(self, identifier):
+        with self.changed:
+            rows = self.database.execute("SELECT * FROM earlier WHERE item = ? ORDER BY version DESC", (self.row(identifier)["id"],))
+            return {"versions": [{"identifier": str(row["version"]), "size": row["size"], "modified": row["modified"]} for row in rows]}
+
+    def open_version(self, identifier, version):
+        with self.changed:
+            row = self.database.execute("SELECT * FROM earlier WHERE item = ? AND CAST(version AS TEXT) = ?",
+                                        (self.row(identifier)["id"], version)).fetchone()
+            if row is None:
+                raise Problem(404, "this version is not kept")
+            return open(self.content_path(row["item"], row["version"]), "rb")
+
+    def set_aside(self, row):
+        """Keeps what a file has for when it has something else. Returns the contents that go for it."""
+        self.database.execute("INSERT INTO earlier VALUES (?, ?, ?, ?)", (row["id"], row["version"], row["size"], row["modified"]))
+        return self.forget_versions(row["id"], VERSIONS_KEPT)
+
+    def forget_versions(self, number, kept=0):
+        rows = self.database.execute("SELECT version FROM earlier WHERE item = ? ORDER BY version DESC LIMIT -1 OFFSET ?",
+                                     (number, kept)).fetchall()
+        self.database.executemany("DELETE FROM earlier WHERE item = ? AND version = ?", [(number, row["version"]) for row in rows])
+        return [self.content_path(number, row["version"]) for row in rows]
+
+    # What was removed
+
+    def removed(self):
+        with self.changed:
+            rows = self.database.execute("SELECT * FROM removed ORDER BY number DESC")
+            return {"items": [{"identifier": str(row["number"]), "path": row["path"], "kind": row["kind"], "size": row["size"],
+                               "modified": row["modified"], "removed": row["time"]} for row in rows]}
+
+    def keep_removed(self, row):
+        """The content stays where it is. Returns the contents that go for it."""
+        self.database.execute(
+            'INSERT INTO removed (path, time, id, name, kind, size, version, mode, owner, "group", modified, target) VALUES '
+            "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (self.path(row), time.time_ns(), *(row[key] for key in (
+                "id", "name", "kind", "size", "version", "mode", "owner", "group", "modified", "target"))))
+        old = self.database.execute(
+            "SELECT * FROM (SELECT *, sum(size) OVER newer AS bytes, count(*) OVER newer AS count FROM removed "
+            "WINDOW newer AS (ORDER BY number DESC)) WHERE bytes > ? OR count > ?", (REMOVED_BYTES_KEPT, REMOVED_KEPT)).fetchall()
+        self.database.executemany("DELETE FROM removed WHERE number = ?", [(row["number"],) for row in old])
+        return [content for row in old for content in self.forget_versions(row["id"]) + [self.content_path(row["id"], row["version"])]]
+
+    def bring_back(self, removed):
+        """As the item that it was, with its earlier versions, into the folder that is where its folder was."""
+        def body():
+            row = self.database.execute("SELECT * FROM removed WHERE CAST(number AS TEXT) = ?", (removed,)).fetchone()
+            if row is None:
+                raise Problem(404, "this is not kept any more")
+            folder = 1
+            for name in row["path"].split("/")[1:-1]:
+                found = self.database.execute("SELECT id FROM item WHERE parent = ? AND name = ? AND kind = 'folder'",
+                                              (folder, urllib.parse.unquote_to_bytes(name))).fetchone()
+                if found is None:
+                    raise Problem(409, "its folder is gone: bring that back before")
+                folder = found["id"]
+            self.database.execute(
+                'INSERT INTO item (id, parent, name, kind, size, version, mode, owner, "group", modified, target) VALUES '
+                "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (row["id"], folder, *(row[key] for key in (
+                    "name", "kind", "size", "version", "mode", "owner", "group", "modified", "target"))))
+            self.database.execute("DELETE FROM removed WHERE number = ?", (row["number"],))
+            self.note(row["id"])
+            return row["id"], []
+        self.change(body)
+
+    # Links for strangers
+
+    def path(self, row):
+        return "" if row["parent"] is None else self.path(self.row(str(row["parent"]))) + "/" + quoted(row["name"])
+
+    def described_link(self, link):
+        row = self.row(str(link["item"]))
+        document = {"id": str(link["id"]), "url": f"{self.address}/{link['token']}/{quoted(row['name'])}", "path": self.path(row)}
+        return document if link["until"] is None else document | {"until": link["until"]}
+
+    def link(self, identifier, until):
+        with self.changed:
+            if self.address is None:
+                raise Problem(403, "this shelf makes no links: it was started without --links")
+            row = self.row(identifier)
+            if row["kind"] != "file":
+                raise Problem(403, "this shelf has links to files only")
+            number = self.database.execute("INSERT INTO link (token, item, until) VALUES (?, ?, ?)",
+                                           (secrets.token_urlsafe(24), row["id"], until)).lastrowid
+            return self.described_link(self.database.execute("SELECT * FROM link WHERE id = ?", (number,)).fetchone())
+
+    def links(self):
+        with self.changed:
+            self.database.execute("DELETE FROM link WHERE until <= ? OR item NOT IN (SELECT id FROM item)", (time.time_ns(),))
+            return {"links": [self.described_link(row) for row in self.database.execute("SELECT * FROM link ORDER BY id").fetchall()]}
+
+    def revoke(self, link):
+        with self.changed:
+            if not self.database.execute("DELETE FROM link WHERE CAST(id AS TEXT) = ?", (link,)).rowcount:
+                raise Problem(404, "there is no such link")
+
+    def open_linked(self, token):
+        """The file as it is now, for whoever has the link."""
+        with self.changed:
+            row = self.database.execute(
+                "SELECT item.* FROM link JOIN item ON item.id = link.item WHERE token = ? AND (until IS NULL OR until > ?)",
+                (token, time.time_ns())).fetchone()
+            if row is None:
+                raise Problem(404, "there is nothing here")
+            return open(self.content_path(row["id"], row["version"]), "rb")
+
     # Picking
 
     def picker_page(self, mode):
@@ -224,7 +347,7 @@ class Shelf:
             os.rename(picture, self.picture_path(row["id"], row["version"]))
 
     def change(self, body):
-        """Runs body in a transaction; it returns the item's number, and what is to be removed from the disk afterwards."""
+        """Runs body in a transaction; it returns the item's number, and which contents are to be removed from the disk afterwards."""
         with self.changed:
             self.database.execute("BEGIN IMMEDIATE")
             try:
@@ -238,9 +361,10 @@ class Shelf:
                     raise Problem(409, "the name is taken") from None
                 raise
             self.changed.notify_all()
-            for path in (garbage, garbage and self.picture_path(*os.path.basename(garbage).split("-"))):
-                if path and os.path.exists(path):
-                    os.unlink(path)
+            for content in garbage:
+                for path in (content, self.picture_path(*os.path.basename(content).split("-"))):
+                    if os.path.exists(path):
+                        os.unlink(path)
             return self.described(self.row(str(number))) if number else None
 
     def note(self, number):
@@ -264,7 +388,7 @@ class Shelf:
             self.database.execute("UPDATE item SET version = ? WHERE id = ?", (version, number))
             if query["kind"] == "file":
                 self.take(content, number, version)
-            return number, None
+            return number, []
         return self.change(body)
 
     def take(self, content, number, version):
@@ -275,7 +399,7 @@ class Shelf:
 
     def modify(self, identifier, query, content=None):
         def body():
-            row, garbage = self.row(identifier), None
+            row, garbage = self.row(identifier), []
             number = row["id"]
             self.expect(row, query.get("version"))
             change = self.note(number)
@@ -294,7 +418,7 @@ class Shelf:
             if content:
                 if row["kind"] != "file":
                     raise Problem(409, "this is no file")
-                garbage = self.content_path(number, row["version"])
+                garbage = self.set_aside(row)
                 self.take(content, number, change)
             return number, garbage
         return self.change(body)
@@ -311,9 +435,10 @@ class Shelf:
             self.expect(row, version)
             if self.database.execute("SELECT 1 FROM item WHERE parent = ?", (row["id"],)).fetchone():
                 raise Problem(409, "the folder is not empty")
+            garbage = self.keep_removed(row)
             self.database.execute("DELETE FROM item WHERE id = ?", (row["id"],))
             self.note(row["id"])
-            return None, self.content_path(row["id"], row["version"]) if row["kind"] == "file" else None
+            return None, garbage
         self.change(body)
 
     # The change feed
@@ -371,10 +496,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             shelf = self.server.shelf
             match [self.command] + words:
                 case ["GET", "capabilities"]:
-                    self.answer(200, {"capabilities": [
-                        "stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push", "ranges",
-                        "metadata", "quota", "links", "thumbnails", "picker-pages", "private-objects",
-                        "persistent-identifiers", "release"]})
+                    capabilities = ["stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push",
+                                    "ranges", "metadata", "quota", "links", "thumbnails", "picker-pages", "private-objects",
+                                    "persistent-identifiers", "release", "versions", "removed-items"]
+                    self.answer(200, {"capabilities": capabilities + (["sharing-links"] if shelf.address else [])})
                 case ["GET", "root"]:
                     self.answer(200, shelf.item("1"))
                 case ["GET", "items", identifier]:
@@ -390,6 +515,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.answer(204, None)
                 case ["GET", "items", identifier, "persistent-identifier"]:
                     self.answer(200, shelf.mark(identifier))
+                case ["GET", "items", identifier, "versions"]:
+                    self.answer(200, shelf.versions(identifier))
+                case ["GET", "items", identifier, "versions", version, "content"]:
+                    self.send_content(shelf.open_version(identifier, version))
+                case ["POST", "items", identifier, "links"]:
+                    self.answer(201, shelf.link(identifier, int(query["until"]) if "until" in query else None))
+                case ["GET", "removed"]:
+                    self.answer(200, shelf.removed())
+                case ["POST", "removed", removed, "restore"]:
+                    shelf.bring_back(removed)
+                    self.answer(204, None)
+                case ["GET", "links"]:
+                    self.answer(200, shelf.links())
+                case ["DELETE", "links", link]:
+                    shelf.revoke(link)
+                    self.answer(204, None)
                 case ["GET", "persistent-identifiers", persistent]:
                     self.answer(200, shelf.marked(persistent))
                 case ["PUT", "items", identifier, "thumbnail"]:
@@ -480,6 +621,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Requests are not worth a line in the daemon's log."""
 
 
+class LinkHandler(http.server.BaseHTTPRequestHandler):
+    """Answers whoever has a link: /TOKEN/NAME."""
+
+    def do_GET(self):
+        try:
+            file = self.server.shelf.open_linked(self.path.split("/")[1] if "/" in self.path else "")
+        except (Problem, OSError):
+            return self.send_error(404)
+        with file:
+            self.send_response(200)
+            self.send_header("Content-Length", str(os.fstat(file.fileno()).st_size))
+            # A stranger's browser keeps it, and runs nothing that is in it.
+            self.send_header("Content-Type", "application/octet-stream")
+            self.end_headers()
+            shutil.copyfileobj(file, self.wfile)
+
+    def log_message(self, *_):
+        """A line would have the link in it."""
+
+
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
@@ -495,11 +656,21 @@ def main():
     data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     parser.add_argument("--store", default=os.path.join(data, "promisefs/shelf"),
                         help="the folder of the shelf, which is made when it is missing")
+    parser.add_argument("--links", metavar="HOST:PORT", help="where links to files lead, and are answered; without it none are made")
     arguments = parser.parse_args()
     os.makedirs(arguments.store, exist_ok=True)
     with Server(os.environ["PROMISEFS_EXTENSION_SOCKET"], Handler) as server:
         server.shelf = Shelf(arguments.store)
+        if arguments.links:
+            serve_links(server.shelf, *arguments.links.rsplit(":", 1))
         server.serve_forever()
+
+
+def serve_links(shelf, host, port):
+    server = http.server.ThreadingHTTPServer((host, int(port)), LinkHandler)
+    server.shelf = shelf
+    shelf.address = f"http://{host}:{port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
 if __name__ == "__main__":

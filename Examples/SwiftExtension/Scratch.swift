@@ -20,15 +20,38 @@ actor Scratch {
         var modified: Int64
         var target: [UInt8]?
         var content: [UInt8] = []
+        /// What it was before, the newest last.
+        var earlier: [Earlier] = []
+    }
+
+    private struct Earlier {
+        var version: Int
+        var content: [UInt8]
+        var modified: Int64
+    }
+
+    private struct Removed {
+        var number: Int
+        var path: [[UInt8]]
+        var time: Int64
+        var item: Item
+        var identifier: Int
     }
 
     private static let root = 1
     private static let pageSize = 1000
+    /// All of it is in memory.
+    private static let earlierMax = 10
+    private static let removedMax = 1000
+    private static let keptByteCountMax = 64 << 20
 
     private var items: [Int: Item] = [:]
     private var places: [Int: [[UInt8]: Int]] = [1: [:]]
     private var lastNumber = 1
     private var lastVersion = 0
+    /// The newest last.
+    private var removed: [Removed] = []
+    private var lastRemoval = 0
 
     // MARK: Looking
 
@@ -81,7 +104,10 @@ actor Scratch {
             try move(number, to: try folder(String(decoding: parent, as: UTF8.self)), name)
         }
         if let target = query["target"] { items[number]!.target = target }
-        if let content { items[number]!.content = content }
+        if let content {
+            setAside(number)
+            items[number]!.content = content
+        }
         return try change(number, query, isNewContent: content != nil || query["target"] != nil)
     }
 
@@ -89,7 +115,11 @@ actor Scratch {
         let number = try number(identifier)
         try expect(number, query["version"])
         guard places[number]?.isEmpty ?? true else { throw Problem(status: 409, detail: "the folder is not empty") }
-        if let item = items.removeValue(forKey: number) { places[item.parent]![item.name] = nil }
+        let path = path(number)
+        if let item = items.removeValue(forKey: number) {
+            places[item.parent]![item.name] = nil
+            keep(item, number, path)
+        }
         places[number] = nil
     }
 
@@ -119,6 +149,87 @@ actor Scratch {
             items[number]!.version = lastVersion
         }
         return document(number, items[number]!)
+    }
+
+    // MARK: What was
+
+    func versions(of identifier: String) throws -> ExtensionVersionsDocument {
+        let earlier = items[try number(identifier)]?.earlier ?? []
+        return ExtensionVersionsDocument(
+            versions: earlier.reversed().map { earlier in
+                ExtensionVersionDocument(
+                    identifier: "\(earlier.version)", size: Int64(earlier.content.count), modified: earlier.modified)
+            })
+    }
+
+    func content(of identifier: String, earlier version: String) throws -> [UInt8] {
+        let earlier = items[try number(identifier)]?.earlier.first { "\($0.version)" == version }
+        guard let earlier else { throw Problem(status: 404, detail: "this version is not kept") }
+        return earlier.content
+    }
+
+    private func setAside(_ number: Int) {
+        guard let item = items[number], item.content.count <= Scratch.keptByteCountMax / Scratch.earlierMax else { return }
+        let earlier = Earlier(version: item.version, content: item.content, modified: item.modified)
+        items[number]!.earlier = (item.earlier + [earlier]).suffix(Scratch.earlierMax)
+    }
+
+    func bin() -> ExtensionBinDocument {
+        ExtensionBinDocument(
+            items: removed.reversed().map { removed in
+                ExtensionBinItemDocument(
+                    identifier: "\(removed.number)", path: removed.path.map { "/" + PercentCoding.encode($0) }.joined(),
+                    kind: removed.item.kind, size: Int64(removed.item.content.count), modified: removed.item.modified,
+                    removed: removed.time)
+            })
+    }
+
+    private func keep(_ item: Item, _ identifier: Int, _ path: [[UInt8]]) {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        var item = item
+        item.earlier = []
+        lastRemoval += 1
+        let time = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
+        removed.append(Removed(number: lastRemoval, path: path, time: time, item: item, identifier: identifier))
+        var byteCount = removed.reduce(0) { $0 + $1.item.content.count }
+        while removed.count > Scratch.removedMax || byteCount > Scratch.keptByteCountMax {
+            byteCount -= removed.removeFirst().item.content.count
+        }
+    }
+
+    /// As the item that it was, into the folder that is where its folder was.
+    func restore(_ number: String) throws {
+        guard let place = removed.firstIndex(where: { "\($0.number)" == number }) else {
+            throw Problem(status: 404, detail: "this is not kept any more")
+        }
+        let found = removed[place]
+        var parent = Scratch.root
+        for name in found.path.dropLast() {
+            guard let next = places[parent]?[name] else {
+                throw Problem(status: 409, detail: "its folder is gone: bring that back before")
+            }
+            parent = next
+        }
+        guard let names = places[parent], names[found.item.name] == nil else {
+            throw Problem(status: 409, detail: "its name is taken")
+        }
+        var item = found.item
+        item.parent = parent
+        items[found.identifier] = item
+        places[parent]![item.name] = found.identifier
+        if item.kind == "folder" { places[found.identifier] = [:] }
+        removed.remove(at: place)
+    }
+
+    private func path(_ number: Int) -> [[UInt8]] {
+        var names: [[UInt8]] = []
+        var number = number
+        while let item = items[number] {
+            names.append(item.name)
+            number = item.parent
+        }
+        return names.reversed()
     }
 
     // MARK: Finding

@@ -29,7 +29,10 @@ enum ScratchExtension {
         router.get("v1/capabilities") { _, _ in
             document(
                 ExtensionCapabilitiesDocument(
-                    capabilities: ["stable-identifiers", "atomic-rename", "conditional-write", "metadata", "links"],
+                    capabilities: [
+                        "stable-identifiers", "atomic-rename", "conditional-write", "metadata", "links", "versions",
+                        "removed-items",
+                    ],
                     limitations: ["what is stored here is gone when the mount ends"]))
         }
         router.get("v1/root") { _, _ in document(await scratch.root()) }
@@ -46,7 +49,25 @@ enum ScratchExtension {
             return Response(status: .ok, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
         }
         addChanges(to: router, scratch)
+        addPast(to: router, scratch)
         return router
+    }
+
+    /// What files were before, and what was removed.
+    private static func addPast(to router: Router<BasicRequestContext>, _ scratch: Scratch) {
+        router.get("v1/items/:identifier/versions") { _, context in
+            document(try await scratch.versions(of: try context.parameters.require("identifier")))
+        }
+        router.get("v1/items/:identifier/versions/:version/content") { _, context in
+            let bytes = try await scratch.content(
+                of: try context.parameters.require("identifier"), earlier: try context.parameters.require("version"))
+            return Response(status: .ok, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+        }
+        router.get("v1/removed") { _, _ in document(await scratch.bin()) }
+        router.post("v1/removed/:removed/restore") { _, context in
+            try await scratch.restore(try context.parameters.require("removed"))
+            return Response(status: .noContent)
+        }
     }
 
     private static func addChanges(to router: Router<BasicRequestContext>, _ scratch: Scratch) {

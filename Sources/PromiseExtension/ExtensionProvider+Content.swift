@@ -45,7 +45,7 @@ extension ExtensionProvider {
     }
 
     /// Puts what is wanted of a body that starts at `start` into the sink; returns how many bytes came.
-    private func write(
+    func write(
         _ body: HTTPClientResponse.Body, from start: UInt64, wanted: ByteRange?, _ expected: UInt64?, into sink: any ContentSink
     ) async throws(ProviderError) -> UInt64 {
         var position = start

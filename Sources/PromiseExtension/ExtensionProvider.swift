@@ -34,6 +34,7 @@ package final class ExtensionProvider: Provider, Sendable {
     private static let allowed: Capabilities = [
         .stableIdentifiers, .atomicRename, .conditionalWrite, .changeFeed, .changePush, .ranges, .metadata, .quota, .links,
         .thumbnails, .placeIdentifiers, .pickerPages, .privateObjects, .persistentIdentifiers, .release,
+        .sharingLinks, .versions, .removedItems,
     ]
     /// What is told by identifiers, which items of places do not have.
     private static let needsIdentifiers: Capabilities = [

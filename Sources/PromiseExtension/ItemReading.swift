@@ -88,6 +88,8 @@ package enum ItemReading {
 
     private static let kinds: [String: NodeKind] = ["file": .file, "folder": .folder, "link": .link]
 
+    static func kind(_ word: String) -> NodeKind? { kinds[word] }
+
     static func word(_ kind: NodeKind) -> String { kinds.first { $0.value == kind }?.key ?? "file" }
 
     private static func target(

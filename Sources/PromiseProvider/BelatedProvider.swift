@@ -31,6 +31,7 @@ package final class BelatedProvider: Provider {
     package var lineLimit: LineLimit? { there.map { $0.lineLimit } ?? wanted }
     package var privateObjects: (any PrivateObjects)? { there?.privateObjects }
     package var sharingLinks: (any SharingLinks)? { there?.sharingLinks }
+    package var bin: (any ProviderBin)? { there?.bin }
 
     private func provider() throws(ProviderError) -> any Provider {
         guard let there else { throw ProviderError(.offline, "the provider is not there yet") }

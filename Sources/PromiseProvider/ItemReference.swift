@@ -173,6 +173,9 @@ package struct Capabilities: OptionSet, Sendable {
     /// Anybody can be given a link to an item: see `SharingLinks`.
     package static let sharingLinks = Capabilities(rawValue: 1 << 23)
 
+    /// What was removed there is kept, and can come back: see `ProviderBin`.
+    package static let removedItems = Capabilities(rawValue: 1 << 24)
+
     package static let names: [(Capabilities, String)] = [
         (.stableIdentifiers, "stable-identifiers"), (.atomicRename, "atomic-rename"),
         (.conditionalWrite, "conditional-write"), (.changeFeed, "change-feed"), (.changePush, "change-push"),
@@ -181,6 +184,7 @@ package struct Capabilities: OptionSet, Sendable {
         (.placeIdentifiers, "place-identifiers"), (.thumbnails, "thumbnails"),
         (.privateObjects, "private-objects"), (.pickerPages, "picker-pages"),
         (.persistentIdentifiers, "persistent-identifiers"), (.release, "release"), (.sharingLinks, "sharing-links"),
+        (.removedItems, "removed-items"),
     ]
 
     /// For people and for reports, in a fixed order.

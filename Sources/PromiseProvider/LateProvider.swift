@@ -26,6 +26,7 @@ package final class LateProvider: Provider {
     package var faultLine: FaultLine? { wrapped.faultLine }
     package var lineLimit: LineLimit? { wrapped.lineLimit }
     package var sharingLinks: (any SharingLinks)? { wrapped.sharingLinks }
+    package var bin: (any ProviderBin)? { wrapped.bin }
     package var privateObjects: (any PrivateObjects)? {
         wrapped.privateObjects.map { objects in
             GatedObjects(wrapped: objects) { (_) async throws(ProviderError) in try await self.wait() }

@@ -29,6 +29,9 @@ package protocol Provider: Sendable {
     /// Links for strangers; nil without the capability `sharingLinks`.
     var sharingLinks: (any SharingLinks)? { get }
 
+    /// What was removed there and can come back; nil without the capability `removedItems`.
+    var bin: (any ProviderBin)? { get }
+
     /// Checks that the storage is there and may be used. Called once at mount, before anything else, and again by
     /// `doctor`. Throws `.permanent` with a sentence when it can never work.
     func connect() async throws(ProviderError)
@@ -157,6 +160,7 @@ extension Provider {
     package var lineLimit: LineLimit? { nil }
     package var privateObjects: (any PrivateObjects)? { nil }
     package var sharingLinks: (any SharingLinks)? { nil }
+    package var bin: (any ProviderBin)? { nil }
     package func fetchThumbnail(
         of reference: ItemReference, version: ContentVersion, size: Int
     ) async throws(ProviderError) -> [UInt8]? { nil }

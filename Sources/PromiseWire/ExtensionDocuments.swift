@@ -125,6 +125,84 @@ public struct ExtensionIdentifierDocument: Codable, Sendable, Equatable {
     public init(identifier: String) { self.identifier = identifier }
 }
 
+/// The answer to `POST /v1/items/{identifier}/links`: a link by which anybody reaches the item.
+public struct ExtensionLinkDocument: Codable, Sendable, Equatable {
+    /// What it is revoked by; missing: it cannot be.
+    public var id: String?
+    /// An address of the web.
+    public var url: String
+    /// From the root, each name percent-encoded after a slash; missing: it is not known.
+    public var path: String?
+    /// When it ends, in nanoseconds since 1970-01-01 00:00 UTC; missing: when it is revoked.
+    public var until: Int64?
+
+    public init(id: String? = nil, url: String, path: String? = nil, until: Int64? = nil) {
+        (self.id, self.url, self.path, self.until) = (id, url, path, until)
+    }
+}
+
+/// One of what a file was before.
+public struct ExtensionVersionDocument: Codable, Sendable, Equatable {
+    /// What it is asked for by: 1 to 1024 visible characters of ASCII.
+    public var identifier: String
+    /// The item's `version` when it was that; the identifier when missing.
+    public var version: String?
+    /// In bytes.
+    public var size: Int64
+    /// Nanoseconds since 1970-01-01 00:00 UTC.
+    public var modified: Int64
+
+    public init(identifier: String, version: String? = nil, size: Int64, modified: Int64) {
+        (self.identifier, self.version) = (identifier, version)
+        (self.size, self.modified) = (size, modified)
+    }
+}
+
+/// `GET /v1/items/{identifier}/versions`: what a file was before, not what it is now.
+public struct ExtensionVersionsDocument: Codable, Sendable, Equatable {
+    public var versions: [ExtensionVersionDocument]
+
+    public init(versions: [ExtensionVersionDocument]) { self.versions = versions }
+}
+
+/// One of what was removed and can come back.
+public struct ExtensionBinItemDocument: Codable, Sendable, Equatable {
+    /// What it is asked for by: 1 to 1024 visible characters of ASCII.
+    public var identifier: String
+    /// Where it was, from the root: each name percent-encoded after a slash.
+    public var path: String
+    /// `file`, `folder` or `link`.
+    public var kind: String
+    /// Of a file, in bytes.
+    public var size: Int64?
+    /// Nanoseconds since 1970-01-01 00:00 UTC.
+    public var modified: Int64?
+    /// When it was removed, in the same.
+    public var removed: Int64
+
+    public init(
+        identifier: String, path: String, kind: String, size: Int64? = nil, modified: Int64? = nil,
+        removed: Int64
+    ) {
+        (self.identifier, self.path, self.kind) = (identifier, path, kind)
+        (self.size, self.modified, self.removed) = (size, modified, removed)
+    }
+}
+
+/// `GET /v1/removed`: what was removed, by whomever, and is kept.
+public struct ExtensionBinDocument: Codable, Sendable, Equatable {
+    public var items: [ExtensionBinItemDocument]
+
+    public init(items: [ExtensionBinItemDocument]) { self.items = items }
+}
+
+/// `GET /v1/links`.
+public struct ExtensionLinksDocument: Codable, Sendable, Equatable {
+    public var links: [ExtensionLinkDocument]
+
+    public init(links: [ExtensionLinkDocument]) { self.links = links }
+}
+
 /// `GET /v1/quota`, in bytes.
 public struct ExtensionQuotaDocument: Codable, Sendable, Equatable {
     public var total: UInt64

@@ -1,4 +1,4 @@
-/// The answer to `GET /v1/trash`: what was removed on the mount, the newest first.
+/// The answer to `GET /v1/trash`: what was removed, the newest first.
 public struct TrashDocument: Codable, Sendable, Equatable {
     public var items: [TrashItemDocument]
 
@@ -40,11 +40,16 @@ public struct RestoreRequest: Codable, Sendable {
     public var to: String?
     /// Claims of this purpose are not waited for.
     public var purpose: String?
+    /// What the provider keeps, whoever removed it, instead of what is kept here.
+    public var atProvider: Bool?
 
-    public init(paths: [String], to: String? = nil, purpose: String? = nil) {
+    public init(
+        paths: [String], to: String? = nil, purpose: String? = nil, atProvider: Bool? = nil
+    ) {
         self.paths = paths
         self.to = to
         self.purpose = purpose
+        self.atProvider = atProvider
     }
 }
 

@@ -211,6 +211,88 @@ extension MountSuites {
             }
         }
 
+        /// > Some providers keep what was removed themselves
+        @Test(.timeLimit(.minutes(3))) func whatWasRemovedComesBackFromTheExtensionThatKeptIt() async throws {
+            try await MountedDomain.with(options(Self.python)) { domain in
+                try await domain.shell(
+                    "mkdir -p $M/d/e; echo far > $M/d/far; echo deep > $M/d/e/deep; echo x > $M/plan; echo y > $M/theirs")
+                try await domain.synchronize()
+                try await domain.shell(
+                    """
+                    "$P" evict $M; rm -r $M/d $M/plan; "$P" sync --wait $M
+                    # Another client removes one, too.
+                    socket="$S/extension/socket"; ls $M | grep -qx theirs
+                    theirs=$(getfattr --only-values -n user.promisefs.identifier $M/theirs)
+                    curl -fsS --unix-socket $socket -X DELETE http://localhost/v1/items/$theirs
+                    within 10 '[ ! -e $M/theirs ]'
+                    "$P" trash list --provider $M > $T/list; cat $T/list >&2; [ "$(wc -l < $T/list)" = 6 ]
+                    [ "$("$P" trash list --provider $M/d/e | wc -l)" = 2 ]
+                    echo new > $M/plan; s=0; "$P" trash restore --provider $M/plan 2> $T/err || s=$?; [ $s = 6 ]
+                    grep -q "there is a 'plan' now" $T/err; [ "$(cat $M/plan)" = new ]
+                    "$P" trash restore --provider $M/theirs; within 10 '[ "$(cat $M/theirs)" = y ]'
+                    "$P" trash restore --provider $M/d > $T/said; grep -q '4 items brought back' $T/said
+                    within 10 '[ "$(cat $M/d/far $M/d/e/deep | paste -sd" ")" = "far deep" ]'
+                    not "$P" trash restore --provider $M/theirs 2> $T/err; grep -q 'keeps nothing that was removed there' $T/err
+                    not "$P" trash restore --provider $M/plan --to $M/d 2> /dev/null
+                    PYTHONPATH="$R/clients/python" python3 - $M <<'END'
+                    import os, promisefs, sys, time
+                    domain, _ = promisefs.locate(sys.argv[1])
+                    path = sys.argv[1] + "/d/far"
+                    inner = promisefs.locate(path)[1]
+                    os.unlink(path); domain.sync(wait=True)
+                    assert domain.trash(provider=True)[0]["path"] == "/d/far"
+                    assert domain.restore([inner], provider=True)["restored"] == 1
+                    while not os.path.exists(path): time.sleep(0.1)
+                    assert open(path).read() == "far\\n"
+                    END
+                    "$P" verify $M > /dev/null
+                    """)
+                try await domain.synchronize()
+            }
+        }
+
+        /// What one of these is written over is an edit like any other.
+        @Test(.timeLimit(.minutes(3))) func earlierVersionsThatAnExtensionKeepsAreReadAndBroughtBack() async throws {
+            try await MountedDomain.with(options(Self.python)) { domain in
+                try await domain.shell("head -c 3M /dev/urandom > $T/large; cp $T/large $M/plan; \"$P\" sync --wait $M")
+                try await domain.shell(
+                    """
+                    for text in first second; do echo $text > $M/plan; "$P" sync --wait $M; done
+                    "$P" versions $M/plan --earlier > $T/all; [ "$(grep -c '^earlier' $T/all)" = 2 ]
+                    identifier() { grep '^earlier' $T/all | awk -v size="$1" '$3 " " $4 == size { print $(NF - 1) }'; }
+                    "$P" versions $M/plan --get "$(identifier '3.0 MiB')" -o $T/got; cmp $T/got $T/large
+                    "$P" versions $M/plan --get "$(identifier '6 B')" -o $M/plan; [ "$(cat $M/plan)" = first ]
+                    "$P" sync --wait $M; [ "$("$P" versions $M/plan --earlier | grep -c '^earlier')" = 3 ]
+                    "$P" evict $M/plan; [ "$(cat $M/plan)" = first ]; not "$P" versions $M/plan --get none -o $T/none
+                    [ ! -e $T/none ]
+                    """)
+            }
+        }
+
+        /// Who has the link needs neither the mount nor the extension's socket. Without `--links` it declares none.
+        @Test(.timeLimit(.minutes(3))) func aLinkLeadsAnybodyToWhatAnExtensionKeeps() async throws {
+            try await MountedDomain.with(options(Self.python), mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    free='import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+                    port=$(python3 -c "$free"); mounted() {
+                        "$P" mount --domain \(domain.domainName) --state-dir "$S" --upload-delay 200ms "\(Self.python)$1" "$M"
+                    }
+                    mounted "?--links=127.0.0.1:$port"; mkdir "$M/d"; echo text > "$M/d/a b"; "$P" sync --wait "$M"
+                    link=$("$P" share "$M/d/a b" --until "$(date -u -d '2 days' +%FT%TZ)"); [ "$(curl -fsS "$link")" = text ]
+                    "$P" share list --domain \(domain.domainName) > "$T/list"; grep -qF "$link" "$T/list"
+                    grep -q "$M/d/a b" "$T/list"; id=$(awk '{print $1; exit}' "$T/list")
+                    refused() {
+                        local status=0; "$P" share "$@" 2> "$T/why" || status=$?; [ $status = 5 ]; grep -q "$expected" "$T/why"
+                    }
+                    expected='files only' refused "$M/d"; expected='date has passed' refused "$M/d/a b" --until 2001-01-01
+                    "$P" share revoke "$id" --domain \(domain.domainName); not curl -fsS "$link"
+                    not "$P" share revoke "$id" --domain \(domain.domainName)
+                    "$P" unmount "$M"; mounted ""; expected='no links for others' refused "$M/d/a b"
+                    """)
+            }
+        }
+
         /// In a picker, by the route that it asks.
         @Test(.timeLimit(.minutes(3))) func whatAProvidersPagePicksNeedsNotToHaveBeenListedHere() async throws {
             try await MountedDomain.with(options(Self.python)) { domain in

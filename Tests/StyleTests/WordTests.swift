@@ -133,7 +133,7 @@ import Testing
         "www.rfc-editor.org", "www.w3.org", "no-color.org", "json-schema.org", "spec.openapis.org", "localhost", "127.0.0.1",
         "example.com", "nowhere.invalid",
         "host", "unix",
-        "promisefs", "rclone.org", "docs.aws.amazon.com", "s3.amazonaws.com", "s3.", "owncloud.org",
+        "promisefs", "rclone.org", "docs.aws.amazon.com", "s3.amazonaws.com", "s3.", "owncloud.org", "nextcloud.org",
         // STS, and services of AWS that every machine has for itself.
         "sts.amazonaws.com", "sts.", "pypi.org", "169.254.169.254", "169.254.170.2",
     ]

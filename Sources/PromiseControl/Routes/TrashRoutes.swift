@@ -15,19 +15,25 @@ struct TrashRoutes: Sendable {
     }
 
     /// An application has other paths, and what others have removed is none of its business.
-    private func removed() throws(Failure) -> RemovedItems {
+    private func documents() throws(Failure) -> DocumentServices {
         guard !(routes.service is ApplicationService) else {
             throw Failure(.refused, "the trash is the owner's alone")
         }
-        guard let removed = routes.service.documents?.removed else {
+        guard let documents = routes.service.documents else {
             throw Failure(.notSupported, "nothing can be removed here")
         }
-        return removed
+        return documents
     }
+
+    private func removed() throws(Failure) -> RemovedItems { try documents().removed }
 
     private func list(_ request: Request) async throws -> Response {
         let removed = try removed()
         let path = try names(ofWirePath: routes.queryValue("path", of: request) ?? "")
+        if routes.queryValue("provider", of: request) == "true" {
+            let items = try await documents().removedAtProvider.list(below: path)
+            return jsonResponse(TrashDocument(items: items.map { TrashItemDocument($0) }))
+        }
         let items = try await routes.blocking.run { () throws(Failure) in
             try removed.list(below: path)
         }
@@ -38,10 +44,17 @@ struct TrashRoutes: Sendable {
         let removed = try removed()
         let document = try await routes.decode(RestoreRequest.self, from: request)
         let folder = try document.to.map { text throws(Failure) in try names(ofWirePath: text) }
+        let isAtProvider = document.atProvider == true
+        if isAtProvider, folder != nil {
+            throw ProblemDocument.request("what the provider keeps comes back to where it was")
+        }
         var result = RestoreDocument(restored: 0, places: [], failures: [])
         for path in try await routes.itemPaths(ItemsRequest(paths: document.paths)) {
             do throws(Failure) {
-                let report = try await restore(path, into: folder, of: removed, for: document.purpose)
+                let report =
+                    isAtProvider
+                    ? try await restoreAtProvider(path, for: document.purpose)
+                    : try await restore(path, into: folder, of: removed, for: document.purpose)
                 result.restored += report.restored
                 if let place = report.place.map({ PathText($0) }) {
                     result.places.append(
@@ -54,7 +67,27 @@ struct TrashRoutes: Sendable {
                 result.failures.append(ItemFailureDocument(path: path, error))
             }
         }
+        if isAtProvider, result.restored > 0 { await lookAtProvider() }
         return jsonResponse(result)
+    }
+
+    private static let lookPatience = Duration.seconds(20)
+
+    /// So that what is back there is seen here. It is back also when that takes longer.
+    private func lookAtProvider() async {
+        do throws(Failure) {
+            try await routes.service.synchronize(
+                below: nil, wait: false, timeout: TrashRoutes.lookPatience)
+        } catch {}
+    }
+
+    private func restoreAtProvider(
+        _ path: [FileName], for purpose: String?
+    ) async throws(Failure) -> RestorationReport {
+        let held = HeldPlaces(service: routes.service)
+        let claim = try await held.claim(path, for: purpose)
+        defer { held.release(claim) }
+        return try await documents().removedAtProvider.restore(path)
     }
 
     /// Whoever has a claim on the place, or on the folder, is waited for.

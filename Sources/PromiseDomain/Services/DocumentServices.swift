@@ -21,6 +21,7 @@ package struct DocumentServices: Sendable {
     package let reversal: Reversal
     package let sharing: Sharing
     package let removed: RemovedItems
+    package var removedAtProvider: RemovedAtProvider { RemovedAtProvider(tree: tree) }
     package let attributes: AttributeTravel
     package let moveWatch: MoveWatch
     let moveNotes: MoveNotes

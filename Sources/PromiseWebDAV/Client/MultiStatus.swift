@@ -24,8 +24,17 @@ package struct ResourceStatus: Equatable, Sendable {
     package var syncToken: String?
     /// What the server calls it wherever it is (ownCloud, Nextcloud).
     package var number: String?
+    /// Of what was removed: see `NextcloudBin`.
+    package var trash: Trash?
     /// Of properties that are not there, or that the server refuses to tell or to change.
     package var refusals: Set<Int> = []
+
+    package struct Trash: Equatable, Sendable {
+        /// Where it was, from the user's root.
+        package var place: String?
+        /// When it was removed, in seconds.
+        package var time: String?
+    }
 }
 
 /// Reads a multi-status reply.
@@ -50,6 +59,10 @@ package final class MultiStatusParser: XMLVisitor {
         case owner = "DAV: owner"
         case syncToken = "DAV: sync-token"
         case number = "http://owncloud.org/ns fileid"
+        case trashPlace = "http://nextcloud.org/ns trashbin-original-location"
+        case trashTime = "http://nextcloud.org/ns trashbin-deletion-time"
+        case otherTrashPlace = "http://owncloud.org/ns trashbin-original-location"
+        case otherTrashTime = "http://owncloud.org/ns trashbin-delete-timestamp"
         case keptState = "urn:promisefs state"
         case keeps = "urn:promisefs keeps"
     }
@@ -156,10 +169,18 @@ private struct Reading {
         case .owner where current?.lockOwner == before.lockOwner: current?.lockOwner = value
         case .syncToken: current?.syncToken = value
         case .number: current?.number = value
+        case .trashPlace, .otherTrashPlace: noteTrash { $0.place = value }
+        case .trashTime, .otherTrashTime: noteTrash { $0.time = value }
         case .keptState: current?.keptState = value
         case .keeps: current?.keeps = true
         default: break
         }
+    }
+
+    private mutating func noteTrash(_ note: (inout ResourceStatus.Trash) -> Void) {
+        var trash = current?.trash ?? ResourceStatus.Trash()
+        note(&trash)
+        current?.trash = trash
     }
 }
 

@@ -106,6 +106,7 @@ package final class WebDAVProvider: Provider, Sendable {
         if traits.locks { result.insert(.conditionalWrite) }
         if traits.hasQuota { result.insert(.quota) }
         if sharingLinks != nil { result.insert(.sharingLinks) }
+        if bin != nil { result.insert(.removedItems) }
         if privateObjects != nil { result.insert(.privateObjects) }
         return result
     }

@@ -253,13 +253,17 @@ class Domain(Coordination):
     def revoke_link(self, link):
         """By the `id` of a link."""
         return self._call("DELETE", "links/" + urllib.parse.quote(link, safe=""))
-    def trash(self, path=None):
-        """What was removed on the mount, the newest first; not `isKept`: it was not here, and cannot come back."""
-        return self._call("GET", "trash" + ("" if path is None else "?path=" + _wire(path)))["items"]
 
-    def restore(self, paths, to=None):
-        """Brings back what was removed at these paths; `to`: into this folder, under a free name."""
-        body = self._held(paths)
+    def trash(self, path=None, provider=False):
+        """What was removed on the mount, the newest first; not `isKept`: it was not here, and cannot come back. `provider`: what the
+        provider keeps, whoever removed it."""
+        fields = ([] if path is None else ["path=" + _wire(path)]) + (["provider=true"] if provider else [])
+        return self._call("GET", "trash" + ("?" + "&".join(fields) if fields else ""))["items"]
+
+    def restore(self, paths, to=None, provider=False):
+        """Brings back what was removed at these paths; `to`: into this folder, under a free name. `provider`: of what the provider
+        keeps, to where it was."""
+        body = self._held(paths) | ({"atProvider": True} if provider else {})
         return self._work("trash/restore", body if to is None else body | {"to": _wire(to)})
 
     def evict(self, paths):

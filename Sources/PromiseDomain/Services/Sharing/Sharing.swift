@@ -40,7 +40,12 @@ package struct Sharing: Sendable {
 
     private func links() throws(Failure) -> any SharingLinks {
         if let links = tree.provider.sharingLinks { return links }
-        throw Failure(.refused, "'\(tree.provider.name)' has no links for others: only S3, Nextcloud and ownCloud make them")
+        // What an extension can do is known when it has answered.
+        if let failure = tree.engine.connectionFailure { throw failure }
+        throw Failure(
+            .refused,
+            "'\(tree.provider.name)' has no links for others: only S3, Nextcloud, ownCloud and some "
+                + "extensions make them")
     }
 
     /// What others would get by the link is what is here.

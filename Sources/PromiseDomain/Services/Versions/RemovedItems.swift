@@ -2,6 +2,7 @@ import PromiseContent
 package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
+import PromiseProvider
 import PromiseSync
 
 /// What came back, and what did not.
@@ -23,6 +24,16 @@ package struct RemovedDescription: Sendable {
     /// False: it was not on this machine, and cannot come back from here.
     package var isKept: Bool
 }
+
+/// One of what was removed, here or at the provider.
+protocol Removal {
+    var path: [FileName] { get }
+    var kind: NodeKind { get }
+    var removalTime: Timestamp { get }
+}
+
+extension RemovedItem: Removal {}
+extension BinItem: Removal {}
 
 /// What programs have removed on the mount, for its owner: listed, brought back, given up for good.
 package struct RemovedItems: Sendable {
@@ -97,22 +108,26 @@ package struct RemovedItems: Sendable {
     }
 
     /// `items` is the newest first. Folders before what is in them.
-    static func chosen(of items: [RemovedItem], at path: [FileName]) -> [RemovedItem] {
+    static func chosen<Item: Removal>(of items: [Item], at path: [FileName]) -> [Item] {
         var seen: Set<[FileName]> = []
-        var chosen: [RemovedItem] = []
-        if let top = items.first(where: { $0.path == path }) {
-            guard top.kind == .folder else { return [top] }
-            var last = top.removalTime
-            for item in items where item.id <= top.id {
-                if item.id != top.id, item.path == path { break }
+        var chosen: [(place: Int, item: Item)] = []
+        if let top = items.firstIndex(where: { $0.path == path }) {
+            guard items[top].kind == .folder else { return [items[top]] }
+            var last = items[top].removalTime
+            for (place, item) in items.enumerated().dropFirst(top) {
+                if place != top, item.path == path { break }
                 if item.removalTime.advanced(by: pauseMax) < last { break }
                 last = item.removalTime
-                if seen.insert(item.path).inserted { chosen.append(item) }
+                if seen.insert(item.path).inserted { chosen.append((place, item)) }
             }
         } else {
-            chosen = items.filter { seen.insert($0.path).inserted }
+            for (place, item) in items.enumerated() where seen.insert(item.path).inserted {
+                chosen.append((place, item))
+            }
         }
-        return chosen.sorted { ($0.path.count, $1.id) < ($1.path.count, $0.id) }
+        return chosen.sorted {
+            ($0.item.path.count, $0.place) < ($1.item.path.count, $1.place)
+        }.map(\.item)
     }
 
     // MARK: Places

@@ -9,7 +9,8 @@ struct ShareCommand: AsyncParsableCommand {
         abstract: "Make, list and revoke links by which anybody reaches an item.",
         discussion: """
             The link leads to the provider, and works without this machine. On S3 it is signed for a file, ends after seven \
-            days at most, and cannot be revoked or listed; on Nextcloud and ownCloud it is a public link, and ends with a day. \
+            days at most, and cannot be revoked or listed; on Nextcloud and ownCloud it is a public link, and ends with a day; \
+            some extensions make links, too. \
             Other providers have none. What is not stored there yet is refused.
 
             Example:

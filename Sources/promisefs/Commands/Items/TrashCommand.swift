@@ -10,11 +10,13 @@ struct TrashCommand: AsyncParsableCommand {
         discussion: """
             What programs remove stays on this machine for 30 days (`trash` in the configuration), unless its room is wanted \
             before: whole files whose content is here, folders and links. What a placeholder stands for is not kept, and \
-            listed as that. What was removed elsewhere is in the trash there.
+            listed as that. What was removed elsewhere is in the trash there. With --provider it is what the provider itself \
+            keeps, whoever removed it: Nextcloud, ownCloud, and some extensions do.
 
             Example:
               promisefs trash list /mnt
               promisefs trash restore /mnt/report.odt
+              promisefs trash restore --provider /mnt/large.mp4
             """,
         subcommands: [List.self, Restore.self, Empty.self])
 
@@ -34,6 +36,8 @@ struct TrashCommand: AsyncParsableCommand {
                 "A path on a mount, also of what was removed there, or a domain: only what was below it."
         )
         var path: PathArgument?
+        @Flag(name: .long, help: "What the provider keeps, whoever removed it.")
+        var provider = false
         @OptionGroup var output: OutputOptions
 
         /// A domain's part of `--json`.
@@ -49,7 +53,8 @@ struct TrashCommand: AsyncParsableCommand {
             var rows: [[String]] = []
             for (mount, inner) in try await scope(path, namesDomain: true) {
                 do throws(PromiseError) {
-                    let items = try await Trash(PromiseClient(mount: mount)).list(below: inner).items
+                    let items = try await Trash(PromiseClient(mount: mount))
+                        .list(below: inner, atProvider: provider).items
                     documents.append(
                         Document(
                             domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint),
@@ -87,7 +92,8 @@ struct TrashCommand: AsyncParsableCommand {
                 The newest that was removed at PATH comes back as a new item under its name, with its mode, time and user \
                 attributes; a folder with what was removed with it. Of a folder that is there, all that was removed below it. \
                 What is there is never replaced: a name that is taken ends with status 6; with --to a free one is taken. With \
-                --json it is one object for one domain, an array for several.
+                --provider it comes back at the provider, to where it was, and is seen here then. With --json it is one object \
+                for one domain, an array for several.
 
                 Example:
                   promisefs trash restore /mnt/report.odt
@@ -100,7 +106,15 @@ struct TrashCommand: AsyncParsableCommand {
             help: ArgumentHelp(
                 "Bring it to this folder of the same mount instead.", valueName: "dir"))
         var to: PathArgument?
+        @Flag(name: .long, help: "What the provider keeps, whoever removed it.")
+        var provider = false
         @OptionGroup var output: OutputOptions
+
+        func validate() throws {
+            if provider, to != nil {
+                throw ValidationError("--provider brings back to where it was, and --to says another place")
+            }
+        }
 
         func run() async throws {
             Output.goesOnWithoutReader()
@@ -110,7 +124,7 @@ struct TrashCommand: AsyncParsableCommand {
                 do throws(PromiseError) {
                     let folder = try await folder(on: mount)
                     let result = try await Trash(PromiseClient(mount: mount)).restore(
-                        locations.map(\.path), to: folder)
+                        locations.map(\.path), to: folder, atProvider: provider)
                     documents.append(result)
                     if !output.json {
                         for place in result.places { Output.line(shownPath(place.path, on: mount)) }
