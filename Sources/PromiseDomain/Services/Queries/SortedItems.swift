@@ -1,6 +1,7 @@
 import PromiseQuery
 
-/// The results of a sorted query, or the first of them: no more are kept than about twice what is asked for.
+/// The results of a sorted query, or the first of them: no more are kept than about twice what is
+/// asked for.
 package struct SortedItems {
     private typealias Row = (item: FoundItem, keys: [QueryValue])
 
@@ -27,7 +28,9 @@ package struct SortedItems {
             if let last, !isBefore(row, last) { continue }
             rows.append(row)
         }
-        if let limit, rows.count - limit >= max(limit, SortedItems.spareCountMin) { giveUpRest(limit) }
+        if let limit, rows.count - limit >= max(limit, SortedItems.spareCountMin) {
+            giveUpRest(limit)
+        }
     }
 
     /// In their order.
