@@ -74,6 +74,7 @@ package final class LiveQuery: StitchedReader {
         plan = CandidatePlan(request.predicate)
         weight = request.predicate.weight
         (wakeups, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        request.restart?.whenAsked { [weak self] in self?.reset() }
     }
 
     // MARK: - The reader's side
