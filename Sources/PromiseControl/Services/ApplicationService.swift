@@ -168,7 +168,11 @@ final class ApplicationService: ControlService {
         if case .application(let own, _) = principal { query.application = own }
         // It is of what the application has, of which the domain's index does not know.
         let limit = query.limit
-        query.limit = nil
+        if query.order.isEmpty {
+            query.limit = nil
+        } else {
+            query.isWanted = { [self] in try !reachable([$0]).isEmpty }
+        }
         let observer = query.isLive ? beginAgainWhenGiven(&query) : nil
         defer { if let observer { grants.forget(observer) } }
         do {

@@ -154,7 +154,7 @@ package final class LiveQuery: StitchedReader {
                 await hub.settle()
                 if !items.isEmpty { try await send(.added(Array(items.prefix(rest)))) }
             } else {
-                sorted.add(items)
+                sorted.add(try request.isWanted.map { try items.filter($0) } ?? items)
             }
             if case .end = place { break }
             if request.order.isEmpty, told == request.limit { break }

@@ -27,6 +27,8 @@ package struct QueryRequest: Sendable {
     package var keys: [AttributeKey]
     /// Changes are gathered for so long before they are told.
     package var batching: Duration?
+    /// Of a sorted one: of what was found, what counts; nil: everything.
+    package var isWanted: (@Sendable (FoundItem) throws -> Bool)?
     /// Of a live one: whoever has it can have the query begin again.
     package var restart: QueryRestart?
 
