@@ -10,7 +10,8 @@ package struct TextFolding: OptionSet, Hashable, Sendable {
     package static let ignoresDiacritics = TextFolding(rawValue: 2)
 
     /// Two texts that differ only in what is overlooked give the same bytes. Case is folded in full (Unicode, CaseFolding.txt,
-    /// C and F), scalar by scalar: so what is folded of a part of a text is a part of what is folded of the whole.
+    /// C and F), scalar by scalar: so what is folded of a part of a text is a part of what is folded of the whole. What is no
+    /// accent stays one character with what it is written of: a syllable of Hangul has no other syllable in it.
     package func fold(_ text: [UInt8]) -> [UInt8] {
         if isEmpty { return text }
         if text.allSatisfy({ $0 < 0x80 }) {
@@ -18,10 +19,36 @@ package struct TextFolding: OptionSet, Hashable, Sendable {
         }
         var string = String(decoding: text, as: UTF8.self)
         if contains(.ignoresDiacritics) {
-            string = String(String.UnicodeScalarView(string._nfd.filter { $0.properties.generalCategory != .nonspacingMark }))
+            let bare = string._nfd.filter { $0.properties.generalCategory != .nonspacingMark }
+            string = TextFolding.composed(String.UnicodeScalarView(bare))
         }
         guard contains(.ignoresCase) else { return Array(string.utf8) }
         return Array(string.unicodeScalars.map { $0.properties._caseFolded }.joined().utf8)
+    }
+
+    /// A pattern whose characters are to be folded one by one: what folding a text makes one character is one here.
+    func prepared(_ pattern: String) -> String {
+        guard contains(.ignoresDiacritics), !pattern.utf8.allSatisfy({ $0 < 0x80 }) else { return pattern }
+        var (result, part) = (String.UnicodeScalarView(), String.UnicodeScalarView())
+        func endPart() {
+            result.append(contentsOf: TextFolding.composed(part).unicodeScalars)
+            part = String.UnicodeScalarView()
+        }
+        for scalar in pattern.unicodeScalars {
+            guard scalar.isASCII else {
+                part.append(scalar)
+                continue
+            }
+            // It may be a sign of the pattern: an accent behind it is none of its own.
+            endPart()
+            result.append(scalar)
+        }
+        endPart()
+        return String(result)
+    }
+
+    private static func composed(_ scalars: String.UnicodeScalarView) -> String {
+        String(String.UnicodeScalarView(String(scalars)._nfc))
     }
 
     /// What one character becomes: none, one or several.

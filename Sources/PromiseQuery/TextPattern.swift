@@ -33,7 +33,8 @@ package struct TextPattern: Sendable {
 
     /// A regular expression that the whole text has to match: see `RegularExpressionParser`.
     package init(matching pattern: [UInt8], folding: TextFolding) throws(PredicateError) {
-        var parser = RegularExpressionParser(String(decoding: pattern, as: UTF8.self), folding)
+        let text = folding.prepared(String(decoding: pattern, as: UTF8.self))
+        var parser = RegularExpressionParser(text, folding)
         program = try RegularExpression(try parser.parse())
     }
 

@@ -43,6 +43,12 @@ enum Output {
     /// For a person, beside what a script reads.
     static func note(_ sentence: String) { write("promisefs: \(escapedForTerminal(sentence))\n", to: STDERR_FILENO) }
 
+    /// What was followed is over, and nothing is wrong.
+    static func unmounted(_ domain: String) {
+        let sentence = "the domain '\(domain)' was unmounted"
+        if problemsAreJSON { problem(sentence, exitStatus: 0) } else { note(sentence) }
+    }
+
     /// `--json` was given.
     static var problemsAreJSON: Bool {
         get { hasJSON.load(ordering: .relaxed) }

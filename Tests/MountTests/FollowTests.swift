@@ -12,6 +12,64 @@ extension MountSuites {
             let list = Mutex<[String]>([])
         }
 
+        /// Begins to follow in the background; `$T/journal.rc` and `$T/live.rc` say how it ended.
+        private static let follow = """
+            # What names the mount's path is taken for its daemon, and killed with it.
+            cd "$M/.."; m="$(basename "$M")"; rm -f "$T"/*.rc; : > "$T/journal"; : > "$T/live"
+            (rc=0; "$P" changes "$m" --since 0 --follow > "$T/journal" 2> "$T/journal.err" || rc=$?
+                echo $rc > "$T/journal.rc") &
+            (rc=0; "$P" find "$m" TRUEPREDICATE --live > "$T/live" 2> "$T/live.err" || rc=$?
+                echo $rc > "$T/live.rc") &
+            disown -a
+            heard() { within 30 'grep -q '"$1"' "$T/journal"'; within 30 'grep -q '"$1"' "$T/live"'; }
+            ended() {
+                for one in journal live; do
+                    within 40 '[ -s "$T/'$one'.rc" ]'
+                    [ "$(cat "$T/$one.rc")" = $1 ]; grep -q "$2" "$T/$one.err"; [ "$(wc -l < "$T/$one.err")" = 1 ]
+                done
+            }
+
+            """
+
+        /// Of an unmount and of a death nothing was said, and the status was 0 for both.
+        @Test(.timeLimit(.minutes(3)))
+        func whoFollowsIsToldOfAnUnmountAndOfADeathAndGoesOnWhenItIsMountedAgain() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    Self.follow + """
+                        touch "$M/one"; heard one
+                        "$P" unmount "$M"; \(domain.mountCommand); touch "$M/two"; heard two
+                        grep -qx '! again' "$T/live"; "$P" unmount "$M"; ended 0 'was unmounted'
+                        """, seconds: 120)
+                try await domain.remount()
+                try await domain.shell(Self.follow + "touch \"$M/three\"; heard three")
+                try await domain.kill9()
+                try await domain.shell(
+                    Self.follow.components(separatedBy: "disown -a")[1] + "ended 4 'has died and no other one came'")
+                try await domain.remount()
+            }
+        }
+
+        /// It was given up after ten seconds, and its holder replaces it after more than that.
+        @Test(.timeLimit(.minutes(3)))
+        func whoFollowsADaemonThatIsStoppedGoesOnWithTheOneThatReplacesIt() async throws {
+            var options = MountedDomain.Options()
+            options.arguments = ["--no-io-uring"]
+            options.environment["PROMISEFS_PATIENCE"] = "24"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(Self.follow + "touch \"$M/one\"; heard one")
+                let daemon = try #require(domain.daemonProcesses().first)
+                kill(daemon, SIGSTOP)
+                try await domain.shell(
+                    """
+                    touch "$M/two"; within 60 'grep -q two "$T/journal"'; within 60 'grep -q two "$T/live"'
+                    [ ! -s "$T/journal.err" ]; [ ! -s "$T/live.err" ]; "$P" unmount "$M"
+                    within 40 '[ -s "$T/live.rc" ]'; within 40 '[ -s "$T/journal.rc" ]'
+                    """, seconds: 150)
+                try await domain.remount()
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func whoFollowsGoesOnFromItsNumberWhenTheDaemonIsKilled() async throws {
             var options = MountedDomain.Options()
             options.arguments = ["--no-io-uring"]

@@ -61,6 +61,31 @@ extension MountSuites {
             }
         }
 
+        /// It heard nothing of what it was given while it ran, and kept what was taken from it.
+        @Test(.timeLimit(.minutes(2)))
+        func aLiveQueryOfAnApplicationHearsOfWhatItIsGivenAndLoses() async throws {
+            try await MountedDomain.with(.init(prepare: "echo 1 > $C/one; echo 2 > $C/two")) { domain in
+                try await domain.shell(
+                    Self.shorthand + """
+                    give "$M/one" --read-only > /dev/null; ask='{"predicate":"TRUEPREDICATE","live":true}'
+                    "$P" run --app $A --domain "$D" -- sh -c 'curl -sS --no-buffer --unix-socket "$PROMISEFS_SOCKET" \\
+                        http://promisefs/v1/queries --json "$1"' app "$ask" > "$T/live" & p=$!
+                    within 20 'grep -q "event: gathered" "$T/live"'; grep -q granted/one "$T/live"
+                    not grep -q granted/two "$T/live"
+                    m=$(give "$M/two" --read-only); within 20 'grep -q granted/two "$T/live"'
+                    # A save may bind the grant anew, and gives and takes nothing.
+                    echo 3 > "$M/.new"; mv "$M/.new" "$M/two"; "$P" sync --wait "$M" > /dev/null; sleep 1
+                    resets() { grep -c 'event: reset' "$T/live" || true; }; [ "$(resets)" = 1 ]
+                    g revoke "$m" > /dev/null; within 20 '[ "$(resets)" = 2 ]'
+                    again() {
+                        tac "$T/live" | sed '/event: reset/q' > "$T/again" || true; grep -q "$1" "$T/again"
+                    }
+                    within 20 'again gathered'; again granted/one; not again granted/two
+                    kill $p; wait $p || true
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aGrantFollowsItsItemAndSurvivesAKill() async throws {
             try await MountedDomain.with(Self.options) { domain in
                 try await domain.shell(

@@ -78,6 +78,24 @@ import Testing
         #expect(try PredicateParser.parse("kMDItemFSName \(text)").isSatisfied(by: item) == expected)
     }
 
+    /// Syllables were taken apart: each one began with others, `?` was a third of one, and a class
+    /// of syllables had none of them. So were vowels of India that are written of two.
+    @Test(arguments: [
+        ("한글", "BEGINSWITH[d] '하'", false), ("한글", "CONTAINS[cd] '그'", false), ("한글", "LIKE[d] '??'", true),
+        ("한글", "BEGINSWITH[cd] '한'", true), ("한글.txt", "MATCHES[d] '[가-힣]{2}\\\\.txt'", true),
+        ("한글", "MATCHES[d] '[^하]글'", true), ("한글", "MATCHES[d] '한글'", true),
+        ("\u{1112}\u{1161}\u{11AB}글", "==[d] '한글'", true), ("한글", "ENDSWITH[d] '\u{1100}\u{1173}\u{11AF}'", true),
+        ("한글", "LIKE[d] '\u{1112}\u{1161}\u{11AB}?'", true), ("한글", "MATCHES[d] '\u{1112}\u{1161}\u{11AB}+.'", true),
+        ("\u{1112}\u{1161}\u{11AB}글", "BEGINSWITH[d] '하'", false), ("한글", "== '\u{1112}\u{1161}\u{11AB}글'", false),
+        ("\u{995}\u{9CB}", "BEGINSWITH[d] '\u{995}\u{9C7}'", false), ("\u{995}\u{9CB}", "LIKE[d] '??'", true),
+        ("\u{995}\u{9C7}\u{9BE}", "==[d] '\u{995}\u{9CB}'", true),
+        ("\u{212B}ngström", "MATCHES[d] 'a?[A-Z]ngstro\u{308}m'", true),
+    ])
+    func whatIsNoAccentIsNotTakenApart(name: String, text: String, expected: Bool) throws {
+        let item = Item(values: [.name: .text(name)])
+        #expect(try PredicateParser.parse("kMDItemFSName \(text)").isSatisfied(by: item) == expected)
+    }
+
     @Test(arguments: ["2026-02-30", "2025-02-29", "2100-02-29", "2026-04-31",
         "2026-01-01T25:00", "2026-01-01T12:60", "2026-13-01"])
     func aDateThatIsNoneIsRefused(date: String) {

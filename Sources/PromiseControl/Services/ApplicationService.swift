@@ -168,12 +168,35 @@ final class ApplicationService: ControlService {
         if case .application(let own, _) = principal { query.application = own }
         // It is of what the application has, of which the domain's index does not know.
         let limit = query.limit
-        query.limit = nil
+        if query.order.isEmpty {
+            query.limit = nil
+        } else {
+            query.isWanted = { [self] in try !reachable([$0]).isEmpty }
+        }
+        let observer = query.isLive ? beginAgainWhenGiven(&query) : nil
+        defer { if let observer { grants.forget(observer) } }
         do {
             try await runWhole(query, limit, aliveInterval, send)
         } catch is Enough {
             try await send(.gathered)
         }
+    }
+
+    /// What is given or taken is no change of the items. Returns what `grants.forget` takes.
+    private func beginAgainWhenGiven(_ query: inout QueryRequest) -> UInt64 {
+        let restart = QueryRestart()
+        query.restart = restart
+        let known = Mutex<Set<GrantID>>([])
+        let observer = grants.whenChanged { [grants, principal] _ in
+            let now = grants.open(to: principal)
+            let isOther = known.withLock { known in
+                defer { known = now }
+                return known != now
+            }
+            if isOther { restart.ask() }
+        }
+        known.withLock { $0 = grants.open(to: principal) }
+        return observer
     }
 
     /// There are as many results as were asked for.
@@ -218,8 +241,9 @@ final class ApplicationService: ControlService {
     private func reachable(_ found: [FoundItem]) throws(Failure) -> [FoundItem] {
         var result: [FoundItem] = []
         for var item in found {
-            guard let path = try grants.shownPath(of: item.node, named: item.id, for: principal),
-                try reach(item.node) != nil
+            // Most of what is found is nothing to it: to look for paths takes longer.
+            guard try grants.allowed(principal, item.node) > .none,
+                let path = try grants.shownPath(of: item.node, named: item.id, for: principal)
             else { continue }
             item.path = path
             item.identifier = item.identifier.map(ApplicationSight.identifier)

@@ -2,6 +2,7 @@ package import PromiseAccess
 package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
+import PromiseKeyValue
 
 // Paths as an application has them: below the names at the top of its view. It never learns a name
 // of what it was not given.
@@ -70,6 +71,13 @@ extension Grants {
         }
         guard let node, try allowed(principal, node) > .none else { return nil }
         return try shownPath(of: node, for: principal)
+    }
+
+    /// The grants that open something to a principal now, whatever their items are called.
+    package func open(to principal: Principal) -> Set<GrantID> {
+        guard case .application(let name, let launch) = principal else { return [] }
+        let (table, now) = snapshot()
+        return Set(table.open(for: Key(name), in: launch, now: now).map(\.id))
     }
 
     /// What is under a grant's item now.

@@ -30,6 +30,9 @@ package final class FolderWindows: Sendable {
             showsHidden = request.showsHidden
             foldersOnly = request.foldersOnly
         }
+
+        /// Nothing but what the change feed has a line of moves an item in it.
+        var isOfNames: Bool { key == .name && scope != .recent }
     }
 
     private struct Order {
@@ -39,6 +42,24 @@ package final class FolderWindows: Sendable {
         var lines: [FolderLine]?
         /// The last change that it knows of.
         var change: Int64
+        var age: Age
+    }
+
+    /// Of what items were ordered by. A tag, the date of a folder in it and the use of a document are
+    /// no changes of the folder.
+    private struct Age {
+        private static let least = Duration.seconds(2)
+
+        private let begun = ContinuousClock.now
+        private var end = ContinuousClock.now
+
+        /// It is ordered, and stays so for a while: who scrolls is not to wait for it all the time.
+        mutating func ordered() {
+            let now = ContinuousClock.now
+            end = now + max(Age.least, (now - begun) * 10)
+        }
+
+        var isOver: Bool { ContinuousClock.now > end }
     }
 
     /// What of it is wanted.
@@ -160,28 +181,31 @@ package final class FolderWindows: Sendable {
         }
         if let known = try known(subject, now) { return known.entries }
         guard subject.scope.isFolder, !subject.text.isEmpty else {
-            return try ordered(subject, now).map(\.entry)
+            return try ordered(subject, now).entries
         }
         // A part of the folder's list, which is kept for the next letter.
         var whole = subject
         whole.text = ""
-        let kept = try known(whole, now)?.lines
-        let lines = if let kept { kept } else { try ordered(whole, now) }
+        var list = try known(whole, now)
+        if list?.lines == nil { list = try ordered(whole, now) }
+        guard let list, let lines = list.lines else { return [] }
         let sieve = Sieve(subject)
         let entries = lines.filter { sieve.contains($0.name) }.map(\.entry)
-        keep(Order(subject: subject, entries: entries, lines: nil, change: now))
+        keep(Order(subject: subject, entries: entries, lines: nil, change: now, age: list.age))
         return entries
     }
 
-    private func ordered(_ subject: Subject, _ now: Int64) throws(Failure) -> [FolderLine] {
+    private func ordered(_ subject: Subject, _ now: Int64) throws(Failure) -> Order {
+        var age = Age()
         let isDescending = subject.isDescending && subject.scope != .recent
         let lines = try lines(subject).sorted(isDescending: isDescending)
+        age.ordered()
         // What a search has found is no list that a filter is of.
-        keep(
-            Order(
-                subject: subject, entries: lines.map(\.entry),
-                lines: subject.scope.isFolder ? lines : nil, change: now))
-        return lines
+        let order = Order(
+            subject: subject, entries: lines.map(\.entry),
+            lines: subject.scope.isFolder ? lines : nil, change: now, age: age)
+        keep(order)
+        return order
     }
 
     private func known(_ subject: Subject, _ now: Int64) throws(Failure) -> Order? {
@@ -204,6 +228,7 @@ package final class FolderWindows: Sendable {
 
     /// Nothing has changed in the folder since.
     private func isCurrent(_ order: Order, _ now: Int64) throws(Failure) -> Bool {
+        if !order.subject.isOfNames, order.age.isOver { return false }
         if order.change == now { return true }
         guard case .folder(let folder) = order.subject.scope,
             now - order.change < FolderWindows.changeCountMax

@@ -20,7 +20,7 @@ package final class LiveQuery: StitchedReader {
     static let pageWeight = 100_000
     /// Items in one event: adding to it copies it.
     static let eventCountMax = 200
-    /// Results that can be sorted or followed.
+    /// Results that can be sorted or followed; of a sorted query with a limit those that are kept meanwhile.
     private static let resultCountMax = 2_000_000
 
     package struct State {
@@ -74,6 +74,7 @@ package final class LiveQuery: StitchedReader {
         plan = CandidatePlan(request.predicate)
         weight = request.predicate.weight
         (wakeups, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        request.restart?.whenAsked { [weak self] in self?.reset() }
     }
 
     // MARK: - The reader's side
@@ -139,28 +140,27 @@ package final class LiveQuery: StitchedReader {
         state.withLock { $0.told = start }
         var place = CandidatePosition.start
         var told = 0
-        var collected: [FoundItem] = []
+        var sorted = SortedItems(by: request.order, limit: request.limit)
         while true {
             try Task.checkCancellation()
             let (items, next) = try await page(from: place, isFirst: told == 0)
             place = next
             let rest = (request.order.isEmpty ? request.limit : nil).map { max($0 - told, 0) } ?? .max
             told += min(items.count, rest)
-            let isKept = request.isLive || !request.order.isEmpty || plan.namePart != nil
-            guard !isKept || told <= LiveQuery.resultCountMax else {
+            guard max(isRemembering ? told : 0, sorted.count) <= LiveQuery.resultCountMax else {
                 throw Failure(.tooLarge, "more than \(LiveQuery.resultCountMax) items match; narrow the predicate or the scope")
             }
             if request.order.isEmpty {
                 await hub.settle()
                 if !items.isEmpty { try await send(.added(Array(items.prefix(rest)))) }
             } else {
-                collected += items
+                sorted.add(try request.isWanted.map { try items.filter($0) } ?? items)
             }
             if case .end = place { break }
             if request.order.isEmpty, told == request.limit { break }
         }
         await hub.settle()
-        if !request.order.isEmpty { try await sendSorted(collected, send) }
+        if !request.order.isEmpty { try await self.send(sorted.take(), send) }
         if request.isLive {
             state.withLock { $0.isFollowing = true }
             hub.join(self)
@@ -192,26 +192,19 @@ package final class LiveQuery: StitchedReader {
         }
     }
 
+    /// Only a plan by names may bring an item twice, as it was found and as it became meanwhile.
+    private var isRemembering: Bool { request.isLive || plan.namePart != nil }
+
     private func isNew(_ item: FoundItem) -> Bool {
         state.withLock { state in
-            // Only a plan by names may bring an item twice, as it was found and as it became meanwhile.
-            guard request.isLive || plan.namePart != nil else { return true }
+            guard isRemembering else { return true }
             // Who follows is told of the change later.
             return state.known[item.id] == nil && state.insert(item)
         }
     }
 
-    private func sendSorted(_ items: [FoundItem], _ send: (QueryEvent) async throws -> Void) async throws {
-        let keyed = items.map { item in (item, request.order.map { item.values[$0.key] ?? .null }) }
-        let sorted = keyed.sorted { left, right in
-            for (index, order) in request.order.enumerated() {
-                let comparison = left.1[index].sortOrder(
-                    against: right.1[index], isDescending: order.isDescending)
-                if comparison != 0 { return comparison < 0 }
-            }
-            return left.0.id < right.0.id
-        }
-        var rest = sorted.prefix(request.limit ?? .max).map(\.0)[...]
+    private func send(_ items: [FoundItem], _ send: (QueryEvent) async throws -> Void) async throws {
+        var rest = items[...]
         while !rest.isEmpty {
             try await send(.added(Array(rest.prefix(500))))
             rest = rest.dropFirst(500)

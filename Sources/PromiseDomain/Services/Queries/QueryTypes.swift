@@ -1,5 +1,6 @@
 package import PromiseCore
 package import PromiseQuery
+import Synchronization
 
 /// A question about the items of a domain.
 package struct QueryRequest: Sendable {
@@ -26,6 +27,10 @@ package struct QueryRequest: Sendable {
     package var keys: [AttributeKey]
     /// Changes are gathered for so long before they are told.
     package var batching: Duration?
+    /// Of a sorted one: of what was found, what counts; nil: everything.
+    package var isWanted: (@Sendable (FoundItem) throws -> Bool)?
+    /// Of a live one: whoever has it can have the query begin again.
+    package var restart: QueryRestart?
 
     package init(
         predicate: Predicate, scope: NodeID = .root, area: QueryArea = .everywhere, isLive: Bool = false, order: [Order] = [],
@@ -50,6 +55,22 @@ package struct QueryRequest: Sendable {
     package mutating func tell(_ key: AttributeKey) {
         if !keys.contains(key) { keys.append(key) }
     }
+}
+
+/// Has a live query begin again: who asks it sees something else by now.
+package final class QueryRestart: Sendable {
+    private struct Asked { let call: @Sendable () -> Void }
+
+    private let asked = Mutex<Asked?>(nil)
+
+    package init() {}
+
+    func whenAsked(_ body: @escaping @Sendable () -> Void) {
+        asked.withLock { $0 = Asked(call: body) }
+    }
+
+    /// From any thread; it is told `reset` soon.
+    package func ask() { asked.withLock { $0 }?.call() }
 }
 
 /// An item that satisfies a predicate.

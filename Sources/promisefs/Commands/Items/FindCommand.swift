@@ -138,22 +138,22 @@ struct FindCommand: AsyncParsableCommand {
             for await update in readAhead(query, client) { show(try update.get(), mount, &paths) }
             return
         }
+        var succession = DaemonSuccession(of: client.domain)
         var updates: MetadataQuery.Updates? = try await query.updates(of: client)
+        var isFirst = true
         while let these = updates {
-            let end: PromiseError
+            var end: PromiseError?
             do throws(PromiseError) {
-                try await show(these, mount, &paths)
-                return
+                try await show(these, isFirst: isFirst, mount, &paths)
             } catch {
-                guard error.isEndOfDaemon else { throw error }
                 end = error
             }
-            // What the next daemon knows is everything again.
-            updates = try await Successor.reply { () async throws(PromiseError) in try await query.updates(of: client) }
-            // One that has ended may be unmounted; one that is silent is there.
-            if updates == nil, end.kind == .notAnswering { throw end }
-            if updates != nil { showReset(mount, &paths) }
+            isFirst = false
+            updates = try await succession.next(after: end) { () async throws(PromiseError) in
+                try await query.updates(of: client)
+            }
         }
+        Output.unmounted(client.domain)
     }
 
     private func showReset(_ mount: MountEntry, _ paths: inout [Int64: String]) {
@@ -161,12 +161,18 @@ struct FindCommand: AsyncParsableCommand {
         if output.json { Output.json(Line(event: "reset", domain: mount.domain)) } else { Output.line("! again") }
     }
 
-    /// Until the daemon ends the query.
+    /// Until the daemon ends the query. What the next daemon knows is everything again.
     private func show(
-        _ these: MetadataQuery.Updates, _ mount: MountEntry, _ paths: inout [Int64: String]
+        _ these: MetadataQuery.Updates, isFirst: Bool, _ mount: MountEntry,
+        _ paths: inout [Int64: String]
     ) async throws(PromiseError) {
         var updates = these.makeAsyncIterator()
-        while let update = try await updates.next() { show(update, mount, &paths) }
+        var isAgain = !isFirst
+        while let update = try await updates.next() {
+            if isAgain { showReset(mount, &paths) }
+            isAgain = false
+            show(update, mount, &paths)
+        }
     }
 
     /// All of a finite answer, whenever it is printed: whoever reads that may stop, as less(1) does, and the daemon ends a
@@ -270,6 +276,7 @@ struct ChangesCommand: AsyncParsableCommand {
             show(page, isFirst: isFirst)
             isFirst = false
         }
+        Output.unmounted(client.domain)
     }
 
     /// The first line of `--json`, and one whenever changes are missing.
