@@ -113,12 +113,63 @@ import Testing
                 try transaction.update(node)
             }
             #expect(hydrator.hydrate(node.id, reply: note) != nil)
-            hydrator.discard(node.id, node.generation, because: Failure(.stale, "it is gone"))
+            hydrator.startAgain(node.id, node.generation)
             gate.open()
             #expect(await fixture.eventually { outcomes.withLock { $0.count } == 2 })
             #expect(outcomes.withLock { $0 } == [true, true])
             #expect(try fixture.node("a")?.generation == node.generation.next)
             #expect(try fixture.text("a") == "hello")
+        }
+    }
+
+    /// `fetch` failed, and said that the provider has another version.
+    @Test func whoWaitsForContentThatIsEvictedMeanwhileGetsIt() async throws {
+        let (fixture, gate) = try await held()
+        try await fixture.run {
+            let node = try await fixture.listed("a")
+            let hydrator = fixture.engine.hydrator
+            // From here on the index knows that it is on its way.
+            try #require(try hydrator.claim(ByteRange(0, 1), of: node.id)).withdraw()
+            let outcome = Monitor<Bool?>(nil)
+            let waiter = hydrator.hydrate(node.id) { result in
+                outcome.update { $0 = (try? result.get()) != nil }
+            }
+            #expect(waiter != nil)
+            guard case .evicted = try fixture.engine.evict(node.id) else {
+                throw Failure(.busy, "the file was kept")
+            }
+            #expect(outcome.withLock { $0 } == nil)
+            gate.open()
+            #expect(await fixture.eventually { outcome.withLock { $0 } != nil })
+            #expect(outcome.withLock { $0 } == true)
+            #expect(try fixture.text("a") == "hello")
+        }
+    }
+
+    /// The notice of a change ended the fetch of what was there after it, which began anew.
+    @Test func whoComesBetweenAChangeAndItsNoticeIsNotSentOnByThat() async throws {
+        let (fixture, gate) = try await held()
+        try await fixture.run {
+            let node = try await fixture.listed("a")
+            let hydrator = fixture.engine.hydrator
+            try fixture.index.write { transaction throws(Failure) in
+                guard var node = try transaction.node(node.id) else { return }
+                node.generation = node.generation.next
+                try transaction.update(node)
+            }
+            let outcome = Monitor<Bool?>(nil)
+            let waiter = hydrator.hydrate(node.id) { result in
+                outcome.update { $0 = (try? result.get()) != nil }
+            }
+            #expect(waiter != nil)
+            hydrator.startAgain(node.id, node.generation)
+            hydrator.answerWaiters(of: node.id, node.generation)
+            #expect(outcome.withLock { $0 } == nil)
+            gate.open()
+            #expect(await fixture.eventually { outcome.withLock { $0 } != nil })
+            #expect(outcome.withLock { $0 } == true)
+            #expect(try fixture.text("a") == "hello")
+            #expect(await fixture.provider.fetches.count == 1)
         }
     }
 

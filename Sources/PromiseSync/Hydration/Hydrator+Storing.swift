@@ -306,16 +306,14 @@ extension Hydrator {
     /// Content is on its way, perhaps into a file that the index does not know of.
     package func isBusy(_ node: NodeID) -> Bool { state.withLock { $0.jobs[node] != nil } }
 
-    /// The content was replaced, removed or evicted: whoever waits is told. `generation`: unless it
-    /// is other content that is waited for by now.
-    package func discard(
-        _ node: NodeID, _ generation: Generation? = nil, because failure: Failure
-    ) {
-        end(node, generation, .failure(failure))
-    }
+    /// The content is gone for good, or is there without what the provider had: whoever waits is told.
+    package func discard(_ node: NodeID, because failure: Failure) { end(node, nil, .failure(failure)) }
 
     /// The file was emptied: it is whole, and whoever waits goes on with what is there now.
-    package func answerWaiters(of node: NodeID) { end(node, nil, .success(())) }
+    /// `generation`: of the content that it had.
+    package func answerWaiters(of node: NodeID, _ generation: Generation) {
+        end(node, generation, .success(()))
+    }
 
     private func end(
         _ node: NodeID, _ generation: Generation?, _ result: Result<Void, Failure>

@@ -205,7 +205,7 @@ extension FileSystem {
             }
             if let reply = try resizeFile(&resizing) {
                 if size == 0, node.content != .whole {
-                    engine.hydrator.answerWaiters(of: id)
+                    engine.hydrator.answerWaiters(of: id, node.generation)
                 }
                 engine.notePending()
                 return reply
