@@ -82,6 +82,24 @@ package final class HydrationJob: Sendable {
         }
 
         var isStill: Bool { landing.isEmpty && claims.isEmpty && !isMakingFile }
+
+        /// Takes out those whose bytes are here, which stay until `handedOver`.
+        mutating func takeServed() -> [Waiter] {
+            let (plan, all) = (plan, waiters)
+            let isServed = { (waiter: Waiter) in waiter.range.map { plan.isPresent($0) } ?? false }
+            let served = all.filter(isServed)
+            if served.isEmpty { return [] }
+            waiters.removeAll(where: isServed)
+            serving += served.compactMap(\.range)
+            return served
+        }
+
+        /// Takes out what fetches beyond the end, which nobody needs any more.
+        mutating func takeFetchesBeyondEnd() -> [Task<Void, Never>] {
+            let useless = tasks.filter { $0.key.lower >= plan.size }
+            for range in useless.keys { tasks[range] = nil }
+            return Array(useless.values)
+        }
     }
 
     let node: NodeID
@@ -287,16 +305,15 @@ package final class HydrationJob: Sendable {
 
     /// Called when nothing of the caller's lands any more, as a reply may end the job.
     private func answerServed(givingUp gaps: [ByteRange]) {
-        let served: [Waiter] = state.update { state in
+        let served = state.update { state in
             state.landing.removeAll { gaps.contains($0) }
-            let served = state.waiters.filter { waiter in waiter.range.map { state.plan.isPresent($0) } ?? false }
-            if !served.isEmpty {
-                let ids = Set(served.map(\.id))
-                state.waiters.removeAll { ids.contains($0.id) }
-                state.serving += served.compactMap(\.range)
-            }
-            return served
+            return state.takeServed()
         }
+        answer(served)
+    }
+
+    /// With no lock held.
+    func answer(_ served: [Waiter]) {
         served.forEach { $0.reply(.success(())) }
         handedOver(served.compactMap(\.range))
     }

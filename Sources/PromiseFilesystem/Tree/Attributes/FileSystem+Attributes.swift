@@ -206,6 +206,8 @@ extension FileSystem {
             if let reply = try resizeFile(&resizing) {
                 if size == 0, node.content != .whole {
                     engine.hydrator.answerWaiters(of: id, node.generation)
+                } else if resizing.claim != nil {
+                    engine.hydrator.resized(id)
                 }
                 engine.notePending()
                 return reply
