@@ -85,10 +85,9 @@ package final class HydrationJob: Sendable {
 
         /// Takes out those whose bytes are here, which stay until `handedOver`.
         mutating func takeServed() -> [Waiter] {
-            let (plan, all) = (plan, waiters)
+            let plan = plan
             let isServed = { (waiter: Waiter) in waiter.range.map { plan.isPresent($0) } ?? false }
-            let served = all.filter(isServed)
-            if served.isEmpty { return [] }
+            let served = waiters.filter(isServed)
             waiters.removeAll(where: isServed)
             serving += served.compactMap(\.range)
             return served
@@ -183,7 +182,7 @@ package final class HydrationJob: Sendable {
         }
     }
 
-    /// Takes a waiter out without a reply. When nobody is left, fetches that serve nobody are cancelled.
+    /// Takes a waiter out without a reply. When nobody is left, what serves nobody is cancelled.
     func detach(_ id: UInt64) {
         let abandoned: [Task<Void, Never>] = state.withLock { state in
             let count = state.waiters.count
@@ -218,10 +217,11 @@ package final class HydrationJob: Sendable {
     var isComplete: Bool { state.withLock { $0.plan.isComplete } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
     /// What the index may be told is here; nil when it is told by others, or must not be told any
-    /// more. `isDurable`: what it is told counts as being on the disk.
-    func rangesToStore(isDurable: Bool) -> ByteRangeSet? {
+    /// more, but by whoever has closed the job (`isLast`). `isDurable`: as being on the disk.
+    func rangesToStore(isDurable: Bool, isLast: Bool = false) -> ByteRangeSet? {
         state.withLock { state in
-            if state.isClosed || state.claims.contains(where: \.isBeingStored) { return nil }
+            let isToldByOthers = state.claims.contains(where: \.isBeingStored)
+            if state.isClosed && !isLast || isToldByOthers { return nil }
             return isDurable ? state.plan.present.without(state.unsynchronized) : state.plan.present
         }
     }
@@ -318,7 +318,7 @@ package final class HydrationJob: Sendable {
         handedOver(served.compactMap(\.range))
     }
 
-    /// The provider has another version than the one that is fetched.
+    /// The provider has another version than the one that is fetched, or sent something else.
     func refuteUnproven() { state.withLock { $0.plan.refuteUnproven() } }
 
     func fetchEnded(_ range: ByteRange) {

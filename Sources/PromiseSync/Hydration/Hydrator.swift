@@ -333,7 +333,8 @@ package final class Hydrator: Sendable {
             }
             return nil
         } catch {
-            if error.code == .stale { job.refuteUnproven() }
+            // Of what is edited here, and not dropped as a whole for it, it would be sent.
+            if error.code == .stale || error.code == .corrupted { job.refuteUnproven() }
             return error
         }
     }
