@@ -22,6 +22,8 @@ package final class FileSystem: FileSystemOperations {
         package var references: ReferenceMemory?
         /// How long removing and renaming wait for claims.
         package var nameDeadline = Duration.seconds(2)
+        /// More of a content file is cut off before the index is asked for.
+        package var cutWithIndexMax: UInt64 = 64 << 20
 
         package init(requestDeadline: Duration, domainName: String, coordination: CoordinationMode = .wait) {
             self.coordination = coordination

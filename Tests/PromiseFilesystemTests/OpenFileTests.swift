@@ -1,3 +1,4 @@
+import Glibc
 import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
@@ -222,6 +223,37 @@ import Testing
             gate.open()
             try await domain.expectBothSidesTheSame()
             #expect(try await domain.tree() == ["large=", "small="])
+        }
+    }
+
+    /// The open failed with `EIO`, or what was then written went to a content file that nothing names.
+    @Test(.timeLimit(.minutes(2))) func whoOpensAPlaceholderWhileOthersEmptyItWritesToWhatIsThere() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            let gate = Gate()
+            await domain.provider.holdFetches(at: gate)
+            let names = (100..<300).map { "file-\($0)" }
+            for name in names { await domain.provider.write("theirs", to: [name]) }
+            _ = try await domain.placeholder("last", of: "theirs")
+            for (number, name) in names.enumerated() {
+                let node = try await domain.node(at: [name]).node
+                let emptying = OwnedThread(name: "emptying") {
+                    usleep(UInt32(number % 20) * 10)
+                    let caller = Caller(user: 0, group: 0, process: 0)
+                    let changes = AttributeChanges(size: 0)
+                    _ = domain.filesystem.setAttributes(of: node, handle: nil, changes, caller: caller) { _ in }
+                }
+                // O_WRONLY
+                let file = try await domain.open([name], flags: 1)
+                emptying.join()
+                try await domain.write("mine", to: file)
+                domain.close(file)
+            }
+            await domain.provider.holdFetches(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            let texts = try await domain.tree().compactMap(SimulatedDomain.text(ofLine:))
+            #expect(texts.sorted() == [String](repeating: "mine", count: names.count) + ["theirs"])
         }
     }
 

@@ -37,7 +37,8 @@ final class SimulatedDomain: Sendable {
     /// this one has, too.
     init(
         _ places: PlaceProvider? = nil, lineSeed: UInt64? = nil, after killed: SimulatedDomain? = nil,
-        beside other: SimulatedDomain? = nil, uploadDelay: Duration = .milliseconds(5), removedAge: Duration? = nil
+        beside other: SimulatedDomain? = nil, uploadDelay: Duration = .milliseconds(5), removedAge: Duration? = nil,
+        cutWithIndexMax: UInt64? = nil
     ) throws {
         isAfterKill = killed != nil
         folder = try killed?.folder ?? TemporaryFolder("simulated")
@@ -68,6 +69,7 @@ final class SimulatedDomain: Sendable {
             logger: Logger(label: "engine") { _ in handler })
         var behaviour = FileSystem.Configuration(requestDeadline: .seconds(60), domainName: "simulated")
         behaviour.references = ReferenceMemory()
+        if let cutWithIndexMax { behaviour.cutWithIndexMax = cutWithIndexMax }
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: SystemClock(), configuration: behaviour, logger: logger)
     }

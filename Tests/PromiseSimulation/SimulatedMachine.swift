@@ -74,11 +74,13 @@ final class SimulatedMachine: @unchecked Sendable {
             rootIdentifier: StoreProvider.rootIdentifier, configuration: configuration,
             workers: workers,
             logger: logger)
+        var behaviour = FileSystem.Configuration(
+            requestDeadline: .seconds(1_000_000), domainName: name)
+        // Where little is a large file, little is a large cut.
+        if fetchSizes.smallFileMax < FetchSizes.usual.smallFileMax { behaviour.cutWithIndexMax = 0 }
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: simulation.clock,
-            configuration: FileSystem.Configuration(
-                requestDeadline: .seconds(1_000_000), domainName: name),
-            workers: workers, logger: logger)
+            configuration: behaviour, workers: workers, logger: logger)
         pools = made.withLock { $0 }
         lookouts = madeLookouts.withLock { $0 }
     }

@@ -113,12 +113,63 @@ import Testing
                 try transaction.update(node)
             }
             #expect(hydrator.hydrate(node.id, reply: note) != nil)
-            hydrator.discard(node.id, node.generation, because: Failure(.stale, "it is gone"))
+            hydrator.startAgain(node.id, node.generation)
             gate.open()
             #expect(await fixture.eventually { outcomes.withLock { $0.count } == 2 })
             #expect(outcomes.withLock { $0 } == [true, true])
             #expect(try fixture.node("a")?.generation == node.generation.next)
             #expect(try fixture.text("a") == "hello")
+        }
+    }
+
+    /// `fetch` failed, and said that the provider has another version.
+    @Test func whoWaitsForContentThatIsEvictedMeanwhileGetsIt() async throws {
+        let (fixture, gate) = try await held()
+        try await fixture.run {
+            let node = try await fixture.listed("a")
+            let hydrator = fixture.engine.hydrator
+            // From here on the index knows that it is on its way.
+            try #require(try hydrator.claim(ByteRange(0, 1), of: node.id)).withdraw()
+            let outcome = Monitor<Bool?>(nil)
+            let waiter = hydrator.hydrate(node.id) { result in
+                outcome.update { $0 = (try? result.get()) != nil }
+            }
+            #expect(waiter != nil)
+            guard case .evicted = try fixture.engine.evict(node.id) else {
+                throw Failure(.busy, "the file was kept")
+            }
+            #expect(outcome.withLock { $0 } == nil)
+            gate.open()
+            #expect(await fixture.eventually { outcome.withLock { $0 } != nil })
+            #expect(outcome.withLock { $0 } == true)
+            #expect(try fixture.text("a") == "hello")
+        }
+    }
+
+    /// The notice of a change ended the fetch of what was there after it, which began anew.
+    @Test func whoComesBetweenAChangeAndItsNoticeIsNotSentOnByThat() async throws {
+        let (fixture, gate) = try await held()
+        try await fixture.run {
+            let node = try await fixture.listed("a")
+            let hydrator = fixture.engine.hydrator
+            try fixture.index.write { transaction throws(Failure) in
+                guard var node = try transaction.node(node.id) else { return }
+                node.generation = node.generation.next
+                try transaction.update(node)
+            }
+            let outcome = Monitor<Bool?>(nil)
+            let waiter = hydrator.hydrate(node.id) { result in
+                outcome.update { $0 = (try? result.get()) != nil }
+            }
+            #expect(waiter != nil)
+            hydrator.startAgain(node.id, node.generation)
+            hydrator.answerWaiters(of: node.id, node.generation)
+            #expect(outcome.withLock { $0 } == nil)
+            gate.open()
+            #expect(await fixture.eventually { outcome.withLock { $0 } != nil })
+            #expect(outcome.withLock { $0 } == true)
+            #expect(try fixture.text("a") == "hello")
+            #expect(await fixture.provider.fetches.count == 1)
         }
     }
 
@@ -254,6 +305,78 @@ import Testing
                 let status = try FileStatus.of(descriptor: file.number, label: "test.size")
                 #expect(status.size == UInt64(newSize))
             }
+        }
+    }
+
+    private static let largeSize: UInt64 = 4 << 20
+
+    /// A large file of which nothing comes, and what has become of reading one of its ranges: nil, nothing yet.
+    private func whileReading(
+        _ ranges: [ByteRange],
+        _ body: (EngineFixture, NodeID, ([Bool?]) -> Bool) async throws -> Void
+    ) async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", String(repeating: "x", count: Int(Self.largeSize)))
+        let gate = Gate()
+        await fixture.provider.holdFetches(at: gate)
+        try await fixture.run {
+            defer { gate.open() }
+            let node = try await fixture.listed("a").id
+            let outcomes = Monitor([Bool?](repeating: nil, count: ranges.count))
+            for (number, range) in ranges.enumerated() {
+                let waiter = fixture.engine.hydrator.read(node, range) { result in
+                    outcomes.update { $0[number] = (try? result.get()) != nil }
+                }
+                #expect(waiter != nil)
+            }
+            try await body(fixture, node) { expected in outcomes.withLock { $0 == expected } }
+            gate.open()
+            let all = [Bool?](repeating: true, count: ranges.count)
+            #expect(await fixture.eventually { outcomes.withLock { $0 == all } })
+        }
+    }
+
+    /// They waited until the fetch of what was cut off had ended.
+    @Test func whoWaitsForBytesThatAreCutOffIsAnsweredAtOnce() async throws {
+        let (here, beyond) = (ByteRange(0, 4096), ByteRange(offset: 3 << 20, count: 4096))
+        try await whileReading([here, beyond]) { fixture, node, isSo in
+            let hydrator = fixture.engine.hydrator
+            let claim = try #require(try hydrator.claimSize(1 << 20, of: node))
+            let file = try #require(try hydrator.file(of: node))
+            try truncate(file.number, to: 1 << 20, label: "test.cut.read")
+            #expect(isSo([nil, nil]))
+            claim.confirm(.resized(to: 1 << 20))
+            #expect(isSo([nil, true]))
+        }
+    }
+
+    @Test func whoWaitsForBytesThatAreWrittenHereIsAnsweredByTheWrite() async throws {
+        let (here, there) = (ByteRange(0, 4096), ByteRange(offset: 3 << 20, count: 4096))
+        try await whileReading([here, there]) { fixture, node, isSo in
+            try #require(try fixture.engine.hydrator.claim(there, of: node)).confirm(.written(there))
+            #expect(isSo([nil, true]))
+        }
+    }
+
+    /// Whoever waited for all of it waited until what was cut off had come.
+    @Test func aFileOfWhichNothingIsMissingAfterACutIsWholeAtOnce() async throws {
+        try await whileReading([ByteRange(offset: 2 << 20, count: 4096)]) { fixture, node, isSo in
+            let hydrator = fixture.engine.hydrator
+            let whole = Monitor(false)
+            let waiter = hydrator.hydrate(node) { result in
+                if case .success = result { whole.update { $0 = true } }
+            }
+            #expect(waiter != nil)
+            let rest = ByteRange(0, 1 << 20)
+            try #require(try hydrator.claim(rest, of: node)).confirm(.written(rest))
+            let claim = try #require(try hydrator.claimSize(rest.upper, of: node))
+            let file = try #require(try hydrator.file(of: node))
+            try truncate(file.number, to: rest.upper, label: "test.cut.whole")
+            claim.confirm(.resized(to: rest.upper))
+            #expect(isSo([true]))
+            hydrator.resized(node)
+            #expect(whole.withLock { $0 })
+            #expect(try fixture.node("a")?.content == .whole)
         }
     }
 

@@ -16,10 +16,10 @@ import Testing
 
     init() throws { folder = try TemporaryFolder("landing") }
 
-    private func job() throws -> HydrationJob {
+    private func job(_ generation: Generation = Generation(0)) throws -> HydrationJob {
         let file = try Descriptor.open(folder.path("file"), flags: O_RDWR | O_CREAT, mode: 0o600, label: "test.open")
         return HydrationJob(
-            node: NodeID(2), generation: Generation(0), version: ContentVersion("1"), modificationTime: .zero,
+            node: NodeID(2), generation: generation, version: ContentVersion("1"), modificationTime: .zero,
             file: SharedDescriptor(file), plan: HydrationPlan(size: Self.size, present: ByteRangeSet()))
     }
 
@@ -210,6 +210,23 @@ import Testing
         let job = try job()
         #expect(job.close())
         #expect(!job.close())
+    }
+
+    // MARK: One job a node
+
+    /// Who asked for what is there now waited with those whom its end failed.
+    @Test func aJobForWhatWasThereBeforeIsNotTakenForOneOfWhatIsThereNow() throws {
+        var jobs: [NodeID: HydrationJob] = [:]
+        let first = try job()
+        guard case .made(let made) = jobs.enter(first) else { throw Failure(.busy, "it is not alone") }
+        #expect(made === first)
+        guard case .found(let found) = jobs.enter(try job()) else { throw Failure(.busy, "there are two") }
+        #expect(found === first)
+        guard case .outdated(let outdated) = jobs.enter(try job(Generation(1))) else {
+            throw Failure(.busy, "it was taken for one of the same content")
+        }
+        #expect(outdated === first)
+        #expect(jobs.count == 1)
     }
 
     // MARK: The end

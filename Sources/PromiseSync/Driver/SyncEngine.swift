@@ -262,10 +262,10 @@ package final class SyncEngine: Sendable {
         let staleness = Failure(.stale, "the provider has another version now")
         for node in notices.discarded { hydrator.discard(node, because: staleness) }
         for (item, version) in notices.released { releases.note(item, version) }
-        for node in notices.startedAgain { hydrator.startAgain(node) }
+        for (node, generation) in notices.startedAgain { hydrator.startAgain(node, generation) }
         if !notices.replaced.isEmpty { observer.namesReplaced(notices.replaced) }
         for (node, generation) in notices.removedContent {
-            hydrator.discard(node, generation, because: staleness)
+            hydrator.startAgain(node, generation)
             remover.remove(node, generation)
         }
         for (parent, name) in notices.entries { observer.entryChanged(in: parent, named: name) }

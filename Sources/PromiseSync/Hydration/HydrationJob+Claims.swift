@@ -55,13 +55,18 @@ extension HydrationJob {
 
     private static let otherClaimsPatience = Duration.seconds(1)
 
-    /// `change`: what has come of it.
+    /// `change`: what has come of it. Who waits for what was written, or for what lies beyond the
+    /// end, waits for no fetch any more.
     func release(_ number: UInt64, with change: ContentClaim.Change?) {
-        state.update { state in
+        let (served, useless) = state.update { state -> ([Waiter], [Task<Void, Never>]) in
             state.claims.remove(at: HydrationJob.place(of: number, in: state.claims))
-            if let change { state.plan.apply(change) }
+            guard let change else { return ([], []) }
+            state.plan.apply(change)
             if case .written(let range) = change { state.unsynchronized.remove(range) }
+            return (state.takeServed(), state.takeFetchesBeyondEnd())
         }
+        useless.forEach { $0.cancel() }
+        answer(served)
     }
 
     private static func place(of number: UInt64, in claims: [Claim]) -> Int {

@@ -82,6 +82,23 @@ package final class HydrationJob: Sendable {
         }
 
         var isStill: Bool { landing.isEmpty && claims.isEmpty && !isMakingFile }
+
+        /// Takes out those whose bytes are here, which stay until `handedOver`.
+        mutating func takeServed() -> [Waiter] {
+            let plan = plan
+            let isServed = { (waiter: Waiter) in waiter.range.map { plan.isPresent($0) } ?? false }
+            let served = waiters.filter(isServed)
+            waiters.removeAll(where: isServed)
+            serving += served.compactMap(\.range)
+            return served
+        }
+
+        /// Takes out what fetches beyond the end, which nobody needs any more.
+        mutating func takeFetchesBeyondEnd() -> [Task<Void, Never>] {
+            let useless = tasks.filter { $0.key.lower >= plan.size }
+            for range in useless.keys { tasks[range] = nil }
+            return Array(useless.values)
+        }
     }
 
     let node: NodeID
@@ -165,7 +182,7 @@ package final class HydrationJob: Sendable {
         }
     }
 
-    /// Takes a waiter out without a reply. When nobody is left, fetches that serve nobody are cancelled.
+    /// Takes a waiter out without a reply. When nobody is left, what serves nobody is cancelled.
     func detach(_ id: UInt64) {
         let abandoned: [Task<Void, Never>] = state.withLock { state in
             let count = state.waiters.count
@@ -200,10 +217,11 @@ package final class HydrationJob: Sendable {
     var isComplete: Bool { state.withLock { $0.plan.isComplete } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
     /// What the index may be told is here; nil when it is told by others, or must not be told any
-    /// more. `isDurable`: what it is told counts as being on the disk.
-    func rangesToStore(isDurable: Bool) -> ByteRangeSet? {
+    /// more, but by whoever has closed the job (`isLast`). `isDurable`: as being on the disk.
+    func rangesToStore(isDurable: Bool, isLast: Bool = false) -> ByteRangeSet? {
         state.withLock { state in
-            if state.isClosed || state.claims.contains(where: \.isBeingStored) { return nil }
+            let isToldByOthers = state.claims.contains(where: \.isBeingStored)
+            if state.isClosed && !isLast || isToldByOthers { return nil }
             return isDurable ? state.plan.present.without(state.unsynchronized) : state.plan.present
         }
     }
@@ -287,21 +305,20 @@ package final class HydrationJob: Sendable {
 
     /// Called when nothing of the caller's lands any more, as a reply may end the job.
     private func answerServed(givingUp gaps: [ByteRange]) {
-        let served: [Waiter] = state.update { state in
+        let served = state.update { state in
             state.landing.removeAll { gaps.contains($0) }
-            let served = state.waiters.filter { waiter in waiter.range.map { state.plan.isPresent($0) } ?? false }
-            if !served.isEmpty {
-                let ids = Set(served.map(\.id))
-                state.waiters.removeAll { ids.contains($0.id) }
-                state.serving += served.compactMap(\.range)
-            }
-            return served
+            return state.takeServed()
         }
+        answer(served)
+    }
+
+    /// With no lock held.
+    func answer(_ served: [Waiter]) {
         served.forEach { $0.reply(.success(())) }
         handedOver(served.compactMap(\.range))
     }
 
-    /// The provider has another version than the one that is fetched.
+    /// The provider has another version than the one that is fetched, or sent something else.
     func refuteUnproven() { state.withLock { $0.plan.refuteUnproven() } }
 
     func fetchEnded(_ range: ByteRange) {

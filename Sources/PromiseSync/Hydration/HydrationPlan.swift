@@ -208,7 +208,8 @@ package struct HydrationPlan: Sendable {
         present.insert(range)
     }
 
-    /// The provider has another version: what fetches have brought that did not end may be of that one.
+    /// The provider has another version, or sent what it does not have: what fetches have brought
+    /// that did not end may be of that.
     package mutating func refuteUnproven() {
         for range in unproven.ranges { present.remove(range) }
         unproven = ByteRangeSet()

@@ -8,27 +8,29 @@ import PromiseSystem
 extension Hydrator {
     /// The job of a node, made when there is none; nil when the content is whole already.
     func job(for id: NodeID) throws(Failure) -> HydrationJob? {
-        while let job = state.withLock({ $0.jobs[id] }) {
-            if try job.isCurrent(in: index) { return job }
-            // Whoever has taken its content away a moment ago has not come to ending it yet.
-            startAgain(job)
-        }
-        var made: HydrationJob?
-        do throws(Failure) {
-            let job = try register(&made, for: id)
-            if made != nil { index.touch([id]) }
-            // An empty file has nothing to fetch and is whole at once.
-            if let made, made === job, made.beginCompletion() { complete(made) }
-            return job
-        } catch {
-            if let made { remove(made) }
-            throw error
+        while true {
+            while let job = state.withLock({ $0.jobs[id] }) {
+                if try job.isCurrent(in: index) { return job }
+                // Whoever has taken its content away a moment ago has not come to ending it yet.
+                startAgain(job)
+            }
+            switch try register(id) {
+            case .made(let job):
+                index.touch([id])
+                // An empty file has nothing to fetch and is whole at once.
+                if job.beginCompletion() { complete(job) }
+                return job
+            case .found(let job): return job
+            // It came since the look above, and its content has gone again.
+            case .outdated(let job): startAgain(job)
+            case nil: return nil
+            }
         }
     }
 
     /// Under the index's lock, with the look at the node: a job that is entered later could be one for content that another job
-    /// has made whole, and that somebody has written since.
-    private func register(_ made: inout HydrationJob?, for id: NodeID) throws(Failure) -> HydrationJob? {
+    /// has made whole, and that somebody has written since. Nil when the content is whole.
+    private func register(_ id: NodeID) throws(Failure) -> EnteredJob? {
         try index.read { transaction throws(Failure) in
             guard let node = try transaction.node(id) else { throw Failure(.stale, "node \(id) is gone") }
             guard node.content != .whole else { return nil }
@@ -42,13 +44,30 @@ extension Hydrator {
             let job = HydrationJob(
                 node: id, generation: node.generation, version: version, modificationTime: node.modificationTime, file: file,
                 plan: plan, restarts: state.withLock { $0.restarts[id] ?? 0 })
-            return state.withLock { state in
-                if let other = state.jobs[id] { return other }
-                state.jobs[id] = job
-                made = job
-                return job
-            }
+            return state.withLock { $0.jobs.enter(job) }
         }
+    }
+}
+
+/// What became of a job that was made for a node.
+package enum EnteredJob {
+    case made(HydrationJob)
+    /// Another one has it for the same content.
+    case found(HydrationJob)
+    /// Another one has it, for content that is gone.
+    case outdated(HydrationJob)
+}
+
+extension [NodeID: HydrationJob] {
+    /// One job a node, so that no two write to one file. `job` is of the content that the node has
+    /// at this moment, so one of another generation is of content from before: who waits for that
+    /// one is not waiting for what is there now.
+    package mutating func enter(_ job: HydrationJob) -> EnteredJob {
+        guard let other = self[job.node] else {
+            self[job.node] = job
+            return .made(job)
+        }
+        return other.generation == job.generation ? .found(other) : .outdated(other)
     }
 }
 

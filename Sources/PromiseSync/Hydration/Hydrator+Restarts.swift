@@ -10,9 +10,11 @@ extension Hydrator {
     fileprivate static let promptRestartsMax = 2
     private static let restartsMax = 6
 
-    /// The node is to show another version, and nothing of the one before is here: whoever waits waits for that.
-    package func startAgain(_ node: NodeID) {
-        if let job = state.withLock({ $0.jobs[node] }) { startAgain(job) }
+    /// The content of `generation` is gone, and whoever waits for it waits for what is there instead.
+    /// Who came since is waiting for that already.
+    package func startAgain(_ node: NodeID, _ generation: Generation) {
+        let job = state.withLock { $0.jobs[node] }
+        if let job, job.generation == generation { startAgain(job) }
     }
 
     func startAgain(_ job: HydrationJob) {

@@ -55,9 +55,10 @@ extension Hydrator {
     // MARK: What the index is told
 
     /// Stores how far a file has come. What is small is fetched at once, and stored when it is whole.
-    func store(_ job: HydrationJob) {
+    /// `isLast`: by whoever has closed the job.
+    func store(_ job: HydrationJob, isLast: Bool = false) {
         guard job.isNoted || job.hasFile && job.progress.size > sizes.smallFileMax else { return }
-        _ = try? update(job) { node, ranges, transaction throws(Failure) in
+        _ = try? update(job, isLast: isLast) { node, ranges, transaction throws(Failure) in
             try transaction.setRanges(of: job.node, to: ranges)
             node.localBytes = (try content.status(job.node, job.generation)?.blocks ?? 0) * 512
         }
@@ -165,9 +166,10 @@ extension Hydrator {
     }
 
     func fail(_ job: HydrationJob, _ problem: ProviderError) {
-        store(job)
         // One of several fetches that failed.
         guard job.close() else { return }
+        // When no write is being noted any more, with bytes perhaps that this fetch has refuted.
+        store(job, isLast: true)
         note(problem, of: job.node)
         // While nobody can make another job, whose bytes would be dropped with these.
         if problem.code == .localDiskFull || problem.code == .corrupted {
@@ -220,12 +222,12 @@ extension Hydrator {
     /// Changes the row of a node whose content is partial, or becomes partial by this, unless it
     /// was replaced meanwhile, or others tell the index what is here.
     private func update(
-        _ job: HydrationJob,
+        _ job: HydrationJob, isLast: Bool = false,
         _ body: (inout Node, ByteRangeSet, borrowing Transaction) throws(Failure) -> Void
     ) throws(Failure) {
         try index.write { transaction throws(Failure) in
             guard var node = try transaction.node(job.node), mayStore(job, for: node),
-                let ranges = job.rangesToStore(isDurable: node.durability.hasBase)
+                let ranges = job.rangesToStore(isDurable: node.durability.hasBase, isLast: isLast)
             else {
                 throw job.staleness
             }
@@ -306,16 +308,16 @@ extension Hydrator {
     /// Content is on its way, perhaps into a file that the index does not know of.
     package func isBusy(_ node: NodeID) -> Bool { state.withLock { $0.jobs[node] != nil } }
 
-    /// The content was replaced, removed or evicted: whoever waits is told. `generation`: unless it
-    /// is other content that is waited for by now.
-    package func discard(
-        _ node: NodeID, _ generation: Generation? = nil, because failure: Failure
-    ) {
-        end(node, generation, .failure(failure))
+    /// The content is gone, or is there without what the provider had: whoever waits is told.
+    package func discard(_ node: NodeID, because failure: Failure) {
+        end(node, nil, .failure(failure))
     }
 
     /// The file was emptied: it is whole, and whoever waits goes on with what is there now.
-    package func answerWaiters(of node: NodeID) { end(node, nil, .success(())) }
+    /// `generation`: of the content that it had.
+    package func answerWaiters(of node: NodeID, _ generation: Generation) {
+        end(node, generation, .success(()))
+    }
 
     private func end(
         _ node: NodeID, _ generation: Generation?, _ result: Result<Void, Failure>
@@ -346,8 +348,8 @@ extension Hydrator {
     /// Everybody who waits gets the failure, e.g. because the provider cannot be reached.
     package func failAll(_ failure: Failure) {
         for job in state.withLock({ Array($0.jobs.values) }) {
-            store(job)
             guard job.close() else { continue }
+            store(job, isLast: true)
             remove(job)
             job.end(.failure(failure))
             forgetFile(of: job)

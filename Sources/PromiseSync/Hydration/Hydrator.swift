@@ -299,6 +299,11 @@ package final class Hydrator: Sendable {
         if job.isIdle { onIdle(job.node) }
     }
 
+    /// A file that is on its way was cut or grown here: perhaps nothing of it is missing any more.
+    package func resized(_ node: NodeID) {
+        if let job = state.withLock({ $0.jobs[node] }) { goOn(job) }
+    }
+
     func pause(_ time: Duration) async { await sleep(time) }
 
     private func makesRoom(
@@ -328,7 +333,8 @@ package final class Hydrator: Sendable {
             }
             return nil
         } catch {
-            if error.code == .stale { job.refuteUnproven() }
+            // Of what is edited here, and not dropped as a whole for it, it would be sent.
+            if error.code == .stale || error.code == .corrupted { job.refuteUnproven() }
             return error
         }
     }

@@ -57,14 +57,14 @@ enum Action {
 struct Notices {
     var entries: [(parent: NodeID, name: FileName)] = []
     var nodes: [(node: NodeID, content: Bool)] = []
-    /// Whoever waits for it is told that it is gone.
+    /// Whoever waits for it waits for what is there instead, or is told that nothing is.
     var removedContent: [(node: NodeID, generation: Generation)] = []
     var hydrate: [NodeID] = []
     var discarded: [NodeID] = []
     /// Content that is not here any more, of versions that the provider has.
     var released: [(item: ItemReference, version: ContentVersion)] = []
-    /// They show another version: what is on its way is of the one before.
-    var startedAgain: [NodeID] = []
+    /// They show another version: what is on its way to the content they had is of the one before.
+    var startedAgain: [(node: NodeID, generation: Generation)] = []
     /// Documents that are other nodes now: their names, as they were.
     var replaced: [Entry] = []
     /// The same as `entries` and `nodes` as far as programs see it, for those that watch.

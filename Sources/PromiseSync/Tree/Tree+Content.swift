@@ -30,7 +30,7 @@ extension Tree {
         } else {
             var replaced = node
             // Perhaps the index does not know yet that its content is on its way.
-            turn.notices.startedAgain.append(node.id)
+            turn.notices.startedAgain.append((node.id, node.generation))
             if node.content != .absent {
                 turn.notices.removedContent.append((node.id, node.generation))
                 try transaction.setRanges(of: node.id, to: ByteRangeSet())

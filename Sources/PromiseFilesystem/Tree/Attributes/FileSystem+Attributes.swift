@@ -203,9 +203,12 @@ extension FileSystem {
             if node.content != .whole, !isPlaceholder {
                 resizing.claim = try engine.hydrator.claimSize(size, of: id)
             }
+            resizing.isLarge = isLargeCut(of: node, to: size)
             if let reply = try resizeFile(&resizing) {
                 if size == 0, node.content != .whole {
-                    engine.hydrator.answerWaiters(of: id)
+                    engine.hydrator.answerWaiters(of: id, resizing.generation)
+                } else if resizing.claim != nil {
+                    engine.hydrator.resized(id)
                 }
                 engine.notePending()
                 return reply
@@ -222,6 +225,10 @@ extension FileSystem {
         let caller: Caller
         /// Of content that is on its way.
         var claim: ContentClaim?
+        /// So much is cut off that nobody is to wait for the index meanwhile.
+        var isLarge = false
+        /// Of the content, before the change.
+        var generation = Generation(0)
         /// The content file that the index names, and the size that it had.
         var file: SharedDescriptor?
         var sizeBefore: UInt64 = 0
@@ -247,7 +254,11 @@ extension FileSystem {
     /// Nil, and nothing has happened, when the content is not what it was.
     private func resizeFile(_ resizing: inout Resizing) throws(Failure) -> AttributesReply? {
         let (id, size) = (resizing.id, resizing.size)
+        // From here on the engine does not replace or evict the content.
+        if resizing.isLarge { opens.announce(id) }
+        defer { if resizing.isLarge { withdraw(id) } }
         do throws(Failure) {
+            try cutAhead(&resizing)
             let reply: AttributesReply? = try index.writeFreeing { transaction throws(Failure) in
                 guard let node = try transaction.node(id) else {
                     throw Failure(.stale, "the file is gone")
@@ -257,7 +268,7 @@ extension FileSystem {
             if reply != nil {
                 resizing.claim?.confirm(.resized(to: size))
             } else {
-                resizing.claim?.withdraw()
+                takeBack(resizing)
             }
             return reply
         } catch {
@@ -266,11 +277,33 @@ extension FileSystem {
         }
     }
 
+    private func isLargeCut(of node: Node, to size: UInt64) -> Bool {
+        attributes(of: node).blocks * 512 > size + configuration.cutWithIndexMax
+    }
+
+    /// A disk takes long to give much back: seconds where gigabytes are in memory. Until the index
+    /// is told it is as if the kernel had written to the file.
+    private func cutAhead(_ resizing: inout Resizing) throws(Failure) {
+        guard resizing.isLarge, let node = try known(resizing.id), node.content != .absent,
+            resizing.fits(node)
+        else { return }
+        let file = try contentFile(of: node)
+        let before = try size(of: file)
+        guard before > resizing.size else { return }
+        do throws(SystemError) {
+            try truncate(file.number, to: resizing.size, label: "content.cut")
+        } catch {
+            throw Failure(error)
+        }
+        (resizing.file, resizing.sizeBefore, resizing.isCut) = (file, before, true)
+    }
+
     private func resizeFile(
         of before: Node, _ resizing: inout Resizing, _ transaction: borrowing Transaction
     ) throws(Failure) -> AttributesReply {
         let (changes, size) = (resizing.changes, resizing.size)
         var node = before
+        resizing.generation = before.generation
         // First, as what fails here has cut nothing.
         try change(&node, changes, by: resizing.caller, transaction)
         if node.content == .absent {
@@ -292,8 +325,7 @@ extension FileSystem {
         node.edits += 1
         node.noteWritten()
         node.content = size > 0 && resizing.claim != nil ? .partial : .whole
-        let ranges =
-            node.content == .whole
+        let ranges = node.content == .whole
             ? nil : resizing.claim?.ranges(after: .resized(to: size), of: node)
         try transaction.setRanges(of: node.id, to: ranges ?? ByteRangeSet())
         try transaction.cutHoles(of: node.id, to: size)
@@ -306,8 +338,10 @@ extension FileSystem {
     private func cut(
         _ file: SharedDescriptor, of node: inout Node, _ resizing: inout Resizing
     ) throws(Failure) {
+        // It was cut before; who has moved the end since came first.
+        let isDone = resizing.isCut && (try? self.size(of: file)) == resizing.size
         do throws(SystemError) {
-            try truncate(file.number, to: resizing.size, label: "content.truncate")
+            if !isDone { try truncate(file.number, to: resizing.size, label: "content.truncate") }
         } catch {
             throw Failure(error)
         }

@@ -135,26 +135,34 @@ extension FileSystem {
             }
         }
         guard let node else { throw Failure(.stale, "the file is gone") }
-        let isWhole = node.content == .whole
-        let file = if let opened { opened } else { try fileToServe(node) }
+        let (file, served) = if let opened { (opened, node) } else { try fileToServe(node) }
+        let isWhole = served.content == .whole
         if request.isWritable, !isWhole, opens.writeFile(of: id) == nil {
-            try align(file, with: node)
+            try align(file, with: served)
         }
         // The kernel clears no set-ID bits on passthrough writes, so such files are written through the daemon.
         let lendsPrivilege = request.isWritable && node.mode & 0o6000 != 0
         let granted = opens.grant(
-            id, access: request.access, file: file, generation: node.generation,
+            id, access: request.access, file: file, generation: served.generation,
             backings: isWhole && !lendsPrivilege ? backings : nil, now: clock.now(), caller)
         // A mapping's writes pass the kernel's attributes by, and those that it has from before may be an hour old.
         if granted.backing != nil, request.access == .readWrite { notifier?.invalidateAttributes(of: id) }
         return OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
     }
 
-    /// What the bytes are read from and written to, here or by the kernel.
-    func fileToServe(_ node: Node) throws(Failure) -> SharedDescriptor {
-        if node.content == .whole { return try contentFile(of: node) }
-        if let partial = try engine.hydrator.file(of: node.id) { return partial }
-        return SharedDescriptor(try content.open(node.id, node.generation))
+    /// What the bytes are read from and written to, here or by the kernel, and the node that it is
+    /// of: what was a placeholder when it was looked at may have been emptied since, and has another
+    /// content file then.
+    func fileToServe(_ known: Node) throws(Failure) -> (file: SharedDescriptor, node: Node) {
+        var node = known
+        while node.content != .whole {
+            if let partial = try engine.hydrator.file(of: node.id) { return (partial, node) }
+            guard let now = try self.known(node.id) else {
+                throw Failure(.stale, "the file is gone")
+            }
+            node = now
+        }
+        return (try contentFile(of: node), node)
     }
 
     /// From here on the content file tells size and times, so it must start with the node's.

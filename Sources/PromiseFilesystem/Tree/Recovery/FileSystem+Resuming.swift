@@ -84,7 +84,7 @@ extension FileSystem {
         for id in opens.inheritedNodes {
             do throws(Failure) {
                 guard let node = try known(id), node.kind == .file else { continue }
-                opens.resume(id, with: try fileToServe(node))
+                opens.resume(id, with: try fileToServe(node).file)
             } catch {
                 logger.error("an open file was lost", metadata: ["node": "\(id)", "reason": "\(error.message)"])
             }
