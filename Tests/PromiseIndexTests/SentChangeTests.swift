@@ -40,6 +40,16 @@ import Testing
         }
     }
 
+    /// A change that was refused again and again put out an earlier one, which had taken effect without an answer.
+    @Test func whatIsTriedForLongPutsNothingElseOut() throws {
+        try index.write { transaction throws(Failure) in
+            _ = try transaction.insertSent(sent("a", to: "first", edits: 1, isMove: true))
+            for _ in 0..<20 { _ = try transaction.insertSent(sent("a", to: "second", edits: 2, isMove: true)) }
+            let kept = try transaction.sentChanges(of: ItemIdentifier("a")).map(\.sent.name.display)
+            #expect(kept == ["first"] + Array(repeating: "second", count: 7))
+        }
+    }
+
     @Test func aPlaceIsToldOfWhatIsMadeAndMovedThereButNotOfEdits() throws {
         try index.write { transaction throws(Failure) in
             _ = try transaction.insertSent(sent("edited", to: "x"))

@@ -237,6 +237,14 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A save and move arrived without an answer. The file was moved on, which was refused again and again, as its version was
+    /// another one; by then nothing was known of the first move any more, which was taken for somebody else's.
+    @Test(.timeLimit(.minutes(10)), arguments: [[], ["--less", "actions"]])
+    func aMoveThatArrivedIsOursAlsoAfterOthersWereRefused(less: [String]) async throws {
+        let run = try await simulate(["--swarm", "--seed", "10200006318"] + less)
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A move had come to its end without an answer; its file was asked for there, and taken for another one of its size and
     /// time that was being moved there at that moment: it was removed here, and the other one stood in conflict with it.
     @Test(.timeLimit(.minutes(10))) func whatIsFoundWhereTwoWereSentIsTheOneThatItsVersionSays() async throws {

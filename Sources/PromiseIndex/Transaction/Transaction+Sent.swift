@@ -6,7 +6,9 @@ extension Transaction {
     /// Of one item or place so many are kept: while no outcome is known each of several tries may have taken effect.
     private static let sentCountMax = 8
 
-    /// To be stored before it is sent. The oldest of the item, or of the place where there is no item, gives way.
+    /// To be stored before it is sent. Of too many of an item, or of a place where there is no item, one gives
+    /// way that was tried again since, or else the oldest: a refused change that is tried for long does not put
+    /// out another one, which may have taken effect.
     package func insertSent(_ sent: SentChange) throws(Failure) -> SentID {
         try store.change(
             """
@@ -15,13 +17,16 @@ extension Transaction {
             """
         ) { sent.bindAll(to: &$0) }
         let id = try connection.first("SELECT max(id) FROM sent") { $0.integer(0) } ?? 0
-        let known: [(id: SentID, sent: SentChange)]
+        var known: [(id: SentID, sent: SentChange)]
         if let item = sent.item {
             known = try sentChanges(of: item)
         } else {
             known = try sentChanges(to: sent.parent, sent.name).filter { $0.sent.item == nil }
         }
-        for old in known.dropLast(Transaction.sentCountMax) { try deleteSent(old.id) }
+        while known.count > Transaction.sentCountMax {
+            let again = known.indices.first { old in known[(old + 1)...].contains { $0.sent == known[old].sent } }
+            try deleteSent(known.remove(at: again ?? 0).id)
+        }
         return SentID(id)
     }
 

@@ -71,9 +71,10 @@ extension Turn {
     func storeSent(_ sent: SentChange, _ transaction: borrowing Transaction) throws(Failure)
         -> SentID
     {
-        if sent.isMove, let item = sent.item {
+        if facts.knowsByPlace, sent.isMove, let item = sent.item {
             // What was sent to where the item is may have come there without an answer, and so may
-            // an earlier try of this move. Another move came to nothing.
+            // an earlier try of this move. Another move came to nothing: this one is sent from where
+            // the item is. An item with a number is moved from wherever it was brought.
             let inPlace = try editsInPlace(of: item, transaction)
             for old in try transaction.sentChanges(of: item) where !inPlace.contains(old.id) {
                 let isSame = old.sent.parent == sent.parent && old.sent.name == sent.name
