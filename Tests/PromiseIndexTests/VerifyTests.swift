@@ -232,6 +232,25 @@ import Testing
         #expect(found == ["there are extended attributes of node 9, which does not exist"])
     }
 
+    /// The kernel was not told, and went on showing what was; folders' links were what they had been.
+    @Test func whatProgramsSeeOfARepairIsInTheFeed() throws {
+        let index = try folder.open()
+        let before: Int64 = try index.write { transaction throws(Failure) in
+            try transaction.make(named: name("linked")) { $0.linkCount = 7 }
+            let made = try transaction.make(.folder, named: name("a"))
+            try transaction.make(.folder, in: made.node.id, named: name("below"))
+            _ = try transaction.insertEntry(in: .root, named: name("b"), node: made.node.id, identifier: nil)
+            return try transaction.lastChange()
+        }
+        let changes: [Change] = try index.write { transaction throws(Failure) in
+            _ = try transaction.repair(now: .zero, hasContent: { _ in true }, keep: { _ in [] })
+            return try transaction.changes(since: before, limit: .max)
+        }
+        #expect(changes.map { "\($0.kind) \($0.name?.display ?? "")" } == ["deleted b", "modified linked", "modified a"])
+        let root = try index.read { transaction throws(Failure) in try transaction.node(.root) }
+        #expect(root?.linkCount == 3)
+    }
+
     @Test func noMoreThanAThousandSentences() throws {
         let found = try problems { transaction throws(Failure) in
             for number in 0..<1_500 { try transaction.make(named: name("\(number)"), identifier: "\(number)") }

@@ -6,7 +6,8 @@ package import PromiseCore
 extension Transaction {
     /// Mends what can be mended from the index alone. `hasContent` says of a node whether its content file is there. `keep`
     /// is called for a node that is given up while its content may be the only copy of something: it keeps the content
-    /// files, durably, and returns where, for people. What it throws ends the repair with nothing changed.
+    /// files, durably, and returns where, for people. What it throws ends the repair with nothing changed. What programs see of
+    /// it is in the feed of changes, but for attributes of the root.
     package func repair(
         now: Timestamp, hasContent: (Node) -> Bool, keep: (NodeID) throws(Failure) -> [String]
     ) throws(Failure) -> [String] {
@@ -19,6 +20,7 @@ extension Transaction {
         done += try forgetSecondNamesOfFolders()
         done += try LooseEntries.attach(now: now, self)
         done += try countLinks()
+        done += try RowRepair.countSubfolders(self)
         done += try forgetRowsOfNothing()
         done += try unbindUnknownItems()
         done += try RowRepair.mendRanges(self)
@@ -117,6 +119,7 @@ extension Transaction {
     }
 
     private func countLinks() throws(Failure) -> [String] {
+        try store.flushNodes()
         let wrong = try connection.all(
             """
             SELECT node.id, count(*) FROM node JOIN entry ON entry.node = node.id
@@ -127,6 +130,7 @@ extension Transaction {
             guard var node = try node(id) else { continue }
             node.linkCount = count
             try update(node)
+            try RowRepair.recordChange(of: id, self)
         }
         return wrong.map { "the names of node \($0.0) were counted again" }
     }
