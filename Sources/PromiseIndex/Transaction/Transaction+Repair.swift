@@ -13,7 +13,10 @@ extension Transaction {
     ) throws(Failure) -> [String] {
         try store.flushNodes()
         var done: [String] = []
+        // Without a root folder nothing that is in it could be reached.
+        done += try RootRepair.mend(self)
         done += try RowRepair.clearMarks(self)
+        done += try NameRepair.mend(now: now, self)
         done += try forgetEntriesOfNothing(keep)
         done += try nameNamelessNodes(now: now, hasContent, keep)
         // What can be reached by a second name alone cannot be reached when that has gone.
@@ -82,7 +85,7 @@ extension Transaction {
             node.version = nil
             node.linkCount = node.kind == .folder ? max(2, node.linkCount) : 1
             try update(node)
-            let name = try names.next(for: node.id, self)
+            let name = try names.next(for: node.id, in: .root, self)
             let entry = try insertEntry(in: .root, named: name, node: node.id, identifier: nil)
             try record(.created, node: node.id, parent: .root, name: name)
             try setPending(Pending(subject: .entry(entry.id), since: now, due: now))
