@@ -218,6 +218,11 @@ struct Verification {
                 AND (entry.identifier IS NULL OR node.kind = 0 AND synced.edits <> node.edits)
             """
         ) { "entry \($0.integer(0)) was made or edited here, but is not in line for the provider" }
+        let root = try connection.first("SELECT value FROM setting WHERE key = 'root.identifier'") { $0.text(0) }
+        let lost = try connection.all(LostNames.query, .optional(root)) { SyncedItem($0) }
+        problems += lost.prefix(Verification.problemCountMax - problems.count).map {
+            "the item '\($0.item.name.display)' has no name here, but nobody has removed it"
+        }
         return problems
     }
 }

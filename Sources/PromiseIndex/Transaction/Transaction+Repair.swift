@@ -28,7 +28,7 @@ extension Transaction {
         done += try unbindUnknownItems()
         done += try RowRepair.mendRanges(self)
         done += try RowRepair.dropOfOtherKinds(keep, self)
-        try store.flushNodes()
+        done += try LostNames.bringBack(self)
         let waiting = try pendingCount()
         try rebuildPending(now: now)
         let found = try pendingCount() - waiting
