@@ -228,8 +228,12 @@ package struct ProviderChange {
         "UPDATE pending SET identifier = ltrim(identifier, char(1)) WHERE identifier IS NOT NULL",
         "UPDATE pending SET attempts = 0, due = 0, error = NULL, message = NULL",
         """
-        UPDATE OR REPLACE setting SET key = 'pin.' || move.new FROM move
+        UPDATE setting SET key = 'pin.' || char(1) || move.new FROM move
         WHERE setting.key = 'pin.' || move.old
+        """,
+        """
+        UPDATE OR REPLACE setting SET key = 'pin.' || substr(key, 6)
+        WHERE substr(key, 1, 5) = 'pin.' || char(1)
         """,
         """
         UPDATE setting SET value = (SELECT new FROM move WHERE move.old = setting.value)

@@ -17,15 +17,15 @@ package struct Migration {
     package struct Surroundings: Sendable {
         /// A file without a name for a content on its way; throws when the disk is full.
         package var scratch: @Sendable () throws(Failure) -> Descriptor
-        /// What this machine has of an item's version, so that it need not be fetched.
-        package var localContent: @Sendable (Item) -> (any ContentSource)?
+        /// What this machine has of an item's version at a path, so that it need not be fetched.
+        package var localContent: @Sendable (Item, [FileName]) -> (any ContentSource)?
         /// Where what blocks is done.
         package var pool: BlockingPool
         package var onProgress: @Sendable (Progress) -> Void
 
         package init(
             pool: BlockingPool, scratch: @escaping @Sendable () throws(Failure) -> Descriptor,
-            localContent: @escaping @Sendable (Item) -> (any ContentSource)?,
+            localContent: @escaping @Sendable (Item, [FileName]) -> (any ContentSource)?,
             onProgress: @escaping @Sendable (Progress) -> Void
         ) {
             self.pool = pool

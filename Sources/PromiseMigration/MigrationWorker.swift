@@ -243,7 +243,7 @@ struct MigrationWorker: Sendable {
     ) async throws(ProviderError) -> (any ContentSource, Bool) {
         let surroundings = surroundings
         let local = await surroundings.pool.run { () throws(Never) in
-            surroundings.localContent(item)
+            surroundings.localContent(item, job.path)
         }
         if let local, local.size == item.size { return (local, true) }
         let opened = await surroundings.pool.run { () throws(Never) in

@@ -133,6 +133,34 @@ extension MountSuites {
             }
         }
 
+        /// Of a moved folder the files kept their identifiers here, and the server called others so that were there by now: where
+        /// size and time are all that a version says, they were brought with the moved files' bytes.
+        @Test(
+            .timeLimit(.minutes(2)),
+            .enabled(if: WebDAVServer.canRun, "there is no apache2, so there is no server to ask"))
+        func whatIsWhereAMovedFileWasIsBroughtWithItsOwnBytes() async throws {
+            try await WebDAVServer.with { server in
+                var options = server.options()
+                (options.provider, options.cloud) = (server.provider + "/old", server.data + "/old")
+                options.prepare = "mkdir -p \"$C/d\"; echo moved > \"$C/d/x\"; touch -d 2001-02-03 \"$C/d/x\""
+                options.environment["PROMISEFS_OLD_USER"] = WebDAVServer.user
+                options.environment["PROMISEFS_OLD_PASSWORD"] = WebDAVServer.password
+                try await MountedDomain.with(options) { domain in
+                    try await domain.shell(
+                        Self.shorthand(domain)
+                            + """
+                            [ "$(cat "$M/d/x")" = moved ]; mv "$M/d" "$M/e"; "$P" sync --wait "$M"; [ -e "$C/e/x" ]
+                            "$P" unmount --wait "$M"; mkdir "$C/d" "$T/new"; echo other > "$C/d/x"; touch -d 2001-02-03 "$C/d/x"
+                            chmod -R a+rwX "$C/d"; migrate "folder:$T/new" --json > "$T/json"
+                            [ "$(cat "$T/new/d/x")" = other ]; [ "$(cat "$T/new/e/x")" = moved ]
+                            # The moved one is still known by its place.
+                            grep -q '"bytesFromHere":6' "$T/json"; mounted "folder:$T/new"
+                            [ "$(cat "$M/d/x")" = other ]; [ "$(cat "$M/e/x")" = moved ]; "$P" verify "$M"
+                            """)
+                }
+            }
+        }
+
         /// What was not sent is sent to the new storage, over what it was made from.
         @Test(.timeLimit(.minutes(2))) func whatWaitedIsSentToTheNewStorage() async throws {
             try await MountedDomain.with(Self.options) { domain in

@@ -111,6 +111,32 @@ extension MountSuites {
             }
         }
 
+        /// The kernel had the names and attributes from before, and showed them on.
+        @Test(.timeLimit(.minutes(2))) func aRepairIsSeenOnTheMountAtOnce() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    "echo x > \"$M/linked\"; mkdir \"$M/folder\"; \"$P\" sync --wait \"$M\"; \"$P\" unmount --wait \"$M\"")
+                let harm =
+                    Self.tools
+                    + """
+                    run("update node set link_count = 7 where id = ?", node("linked"))
+                    run("update node set link_count = 9 where id = 1")
+                    run("insert into entry values (99999, 1, ?, ?, null, 1, null)", b"second", node("folder"))
+                    index.commit()
+                    """
+                try await domain.shell("python3 - <<'PYTHON'\n\(harm)\nPYTHON")
+                try await domain.remount()
+                try await domain.shell(
+                    """
+                    links() { stat -c %h "$1"; }
+                    [ "$(links "$M/linked")" = 7 ]; [ "$(links "$M")" = 9 ]; [ -d "$M/second" ]
+                    ls "$M" > "$T/names"; grep -q second "$T/names"; "$P" verify --repair "$M"
+                    [ "$(links "$M/linked")" = 1 ]; [ "$(links "$M")" = 3 ]; [ ! -e "$M/second" ]; [ -d "$M/folder" ]
+                    ls "$M" > "$T/names"; not grep -q second "$T/names"
+                    """)
+            }
+        }
+
         /// Bytes that rot on the disk keep their length and their times.
         @Test(.timeLimit(.minutes(2))) func contentThatRottedIsFoundByAskingTheProvider() async throws {
             var options = MountedDomain.Options()

@@ -232,6 +232,58 @@ import Testing
         #expect(found == ["there are extended attributes of node 9, which does not exist"])
     }
 
+    /// The kernel was not told, and went on showing what was; folders' links were what they had been.
+    @Test func whatProgramsSeeOfARepairIsInTheFeed() throws {
+        let index = try folder.open()
+        let before: Int64 = try index.write { transaction throws(Failure) in
+            try transaction.make(named: name("linked")) { $0.linkCount = 7 }
+            let made = try transaction.make(.folder, named: name("a"))
+            try transaction.make(.folder, in: made.node.id, named: name("below"))
+            _ = try transaction.insertEntry(in: .root, named: name("b"), node: made.node.id, identifier: nil)
+            return try transaction.lastChange()
+        }
+        let changes: [Change] = try index.write { transaction throws(Failure) in
+            _ = try transaction.repair(now: .zero, hasContent: { _ in true }, keep: { _ in [] })
+            return try transaction.changes(since: before, limit: .max)
+        }
+        #expect(changes.map { "\($0.kind) \($0.name?.display ?? "")" } == ["deleted b", "modified linked", "modified a"])
+        let root = try index.read { transaction throws(Failure) in try transaction.node(.root) }
+        #expect(root?.linkCount == 3)
+    }
+
+    /// What is missing looked like a removal: the provider was told to delete what nobody had removed.
+    @Test func anItemWhoseNameIsLostIsNotDeletedAtTheProvider() throws {
+        let index = try folder.open()
+        try index.write { transaction throws(Failure) in
+            try transaction.setSetting("root.identifier", "root")
+            for id in [NodeID.root, try transaction.make(.folder, named: name("a"), identifier: "f").node.id] {
+                guard var folder = try transaction.node(id) else { continue }
+                folder.isPopulated = true
+                try transaction.update(folder)
+            }
+            for (identifier, parent) in [("f", "root"), ("i", "f"), ("j", "root"), ("removed", "root"), ("below", "removed")] {
+                try transaction.setSynced(SyncedItem(item: item(identifier, in: parent, named: name(identifier)), edits: 0))
+            }
+            let removed = Pending.Subject.deletion(ItemIdentifier("removed"))
+            try transaction.setPending(Pending(subject: removed, since: .zero, due: .zero))
+        }
+        let found = try index.verifyQueue()
+        #expect(found.count == 2 && found.allSatisfy { $0.hasSuffix("nobody has removed it") }, "\(found)")
+        try index.write { transaction throws(Failure) in
+            _ = try transaction.repair(now: .zero, hasContent: { _ in true }, keep: { _ in [] })
+        }
+        #expect(try index.verify() == [])
+        #expect(try index.verifyQueue() == [])
+        try index.read { transaction throws(Failure) in
+            for identifier in ["i", "j", "removed", "below"] {
+                let isLost = ["i", "j"].contains(identifier)
+                let item = ItemIdentifier(identifier)
+                #expect(try (transaction.remote(item) != nil) == isLost)
+                #expect(try (transaction.pending(.deletion(item)) == nil) == isLost)
+            }
+        }
+    }
+
     @Test func noMoreThanAThousandSentences() throws {
         let found = try problems { transaction throws(Failure) in
             for number in 0..<1_500 { try transaction.make(named: name("\(number)"), identifier: "\(number)") }

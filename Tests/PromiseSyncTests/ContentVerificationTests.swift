@@ -96,6 +96,81 @@ import Testing
         #expect(try kept() == ["edits"])
     }
 
+    /// A file that was made here and not sent, with a name and a time that its row has, too.
+    private func makeWritten() throws -> Node {
+        var node = try makeNode(.whole) { $0.edits = 1 }
+        try store("edits", of: node)
+        let status = try #require(try content.status(node.id, node.generation))
+        node.modificationTime = status.modificationTime
+        try index.write { [node] transaction throws(Failure) in
+            try transaction.update(node)
+            _ = try transaction.insertEntry(in: .root, named: FileName("a")!, node: node.id, identifier: nil)
+        }
+        return node
+    }
+
+    private func damage(_ node: Node, _ change: (inout Node) -> Void) throws {
+        var node = node
+        change(&node)
+        try index.write { [node] transaction throws(Failure) in try transaction.update(node) }
+    }
+
+    /// A row said that no content is here, or named a file that is not there: the only copy of an edit was removed at the
+    /// next start, and by the repair.
+    @Test(arguments: ["absent", "another number", "absent, repaired", "another number, repaired"])
+    func contentThatItsRowDoesNotKnowIsTaken(_ what: String) throws {
+        let node = try makeWritten()
+        try damage(node) { node in
+            if what.hasPrefix("absent") { node.content = .absent } else { node.generation = Generation(7) }
+        }
+        if what.hasSuffix("repaired") {
+            let report = try verify()
+            #expect(report.problems == [] && report.repaired.count == 1, "\(report)")
+        } else {
+            #expect(try clearOrphans() == 1)
+        }
+        let now = try #require(try current(node))
+        #expect(now.content == .whole && now.generation == node.generation && now.edits == 2 && now.size == 5)
+        #expect(try content.status(node.id, node.generation)?.size == 5)
+        #expect(try clearOrphans() == 0)
+        let pending = try index.read { transaction throws(Failure) in try transaction.allPending(limit: 9).count }
+        #expect(pending == 1)
+    }
+
+    /// It may be older than what its row stands for.
+    @Test func contentOfAnotherTimeIsKeptAside() throws {
+        let node = try makeWritten()
+        try damage(node) { node in
+            node.generation = Generation(7)
+            node.modificationTime = .zero
+        }
+        #expect(try clearOrphans() == 1)
+        #expect(try kept() == ["edits"])
+    }
+
+    /// What the provider has comes from there: nothing is kept of it.
+    @Test func contentThatWasNotEditedIsRemoved() throws {
+        let node = try makeGrown()
+        try damage(node) { $0.content = .absent }
+        #expect(try clearOrphans() == 1)
+        #expect(try kept() == [])
+        #expect(try content.status(node.id, node.generation) == nil)
+    }
+
+    /// Where the row was wrong, the content went with it.
+    @Test func removedContentOfAnotherSizeIsKeptByTheRepair() throws {
+        let node = try makeNode(.whole)
+        try store("removed", of: node)
+        try index.write { transaction throws(Failure) in
+            try transaction.delete(node.id)
+            try RemovedRows.insert(RemovedItem(node, at: [FileName("a")!], removed: .zero), transaction)
+        }
+        let report = try verify()
+        #expect(report.repaired.count == 1 && report.repaired[0].contains("kept as"), "\(report)")
+        _ = try clearOrphans()
+        #expect(try kept() == ["removed"])
+    }
+
     /// What the provider has at another size than the file here, which something has written to.
     private func makeGrown() throws -> Node {
         let node = try makeNode(.whole) { $0.version = ContentVersion("1") }

@@ -193,32 +193,17 @@ package struct DomainMigration: Sendable {
             (try Index(path: file("index.sqlite")), try ContentStore(folder: file("content")))
         }
         defer { index.close() }
+        let local = LocalContents(
+            index: index, content: content,
+            isByPlace: old.capabilities.contains(.placeIdentifiers))
         let surroundings = Migration.Surroundings(
             pool: pool, scratch: { () throws(Failure) in try content.scratch() },
-            localContent: { DomainMigration.localContent(of: $0, index, content) },
+            localContent: { local.content(of: $0, at: $1) },
             onProgress: onProgress)
         var migration = Migration(
             from: old, to: new, log: log, readsBack: readsBack, surroundings)
         try await migration.run()
         return (migration, migration.troubles, migration.progress)
-    }
-
-    /// Whole, not edited here since, and of the version that the old storage has.
-    private static func localContent(
-        of item: Item, _ index: Index, _ content: ContentStore
-    ) -> (any ContentSource)? {
-        let known: Node?? = try? index.read { transaction throws(Failure) in
-            guard let entry = try transaction.entry(for: item.identifier),
-                let synced = try transaction.synced(item.identifier),
-                synced.item.name == item.name, synced.item.version == item.version,
-                let node = try transaction.node(entry.node), node.content == .whole,
-                node.edits == synced.edits, node.version == item.version, node.size == item.size,
-                !node.isOpenForWriting
-            else { return nil }
-            return node
-        }
-        guard let node = known ?? nil else { return nil }
-        return try? UploadSource(content, node: node.id, generation: node.generation)
     }
 
     // MARK: The switch

@@ -48,6 +48,16 @@ struct Verification {
     private mutating func checkRoot() throws(Failure) {
         let hasRoot = try connection.exists("SELECT 1 FROM node WHERE id = 1 AND kind = 1")
         if !hasRoot { problems.append("node 1 is not the root folder") }
+        try check("SELECT link_count, content FROM node WHERE id = 1 AND kind = 1 AND (link_count < 2 OR content <> 0)") {
+            "the root folder has the link count \($0.integer(0)) and content \($0.integer(1))"
+        }
+        // The root is the only item that is in no folder.
+        try check(
+            """
+            SELECT identifier FROM synced WHERE parent IS NULL
+                AND NOT EXISTS (SELECT 1 FROM setting WHERE key = 'root.identifier')
+            """
+        ) { "the index does not say that it belongs to the storage \($0.text(0))" }
         try check("SELECT id FROM entry WHERE node = 1") { "entry \($0.integer(0)) names the root folder, which has no name" }
     }
 
@@ -61,6 +71,27 @@ struct Verification {
         try check("SELECT id, length(name) FROM entry WHERE typeof(name) <> 'blob' OR length(name) NOT BETWEEN 1 AND 255") {
             "entry \($0.integer(0)) has a name of \($0.integer(1)) bytes"
         }
+        try check(
+            """
+            SELECT id FROM entry WHERE typeof(name) = 'blob' AND length(name) BETWEEN 1 AND 255
+                AND (instr(name, x'2F') OR instr(name, x'00') OR name IN (x'2E', x'2E2E'))
+            """
+        ) { "entry \($0.integer(0)) has a name that no file can have" }
+        try check(
+            """
+            WITH item (identifier, name) AS (
+                SELECT identifier, name FROM synced WHERE parent IS NOT NULL
+                UNION ALL SELECT identifier, name FROM remote WHERE is_deleted = 0 AND parent IS NOT NULL)
+            SELECT identifier FROM item WHERE typeof(name) <> 'blob' OR length(name) NOT BETWEEN 1 AND 255
+                OR instr(name, x'2F') OR instr(name, x'00') OR name IN (x'2E', x'2E2E')
+            """
+        ) { "the item \($0.text(0)) is known by a name that no file can have" }
+        try check(
+            """
+            SELECT node FROM displaced WHERE typeof(name) <> 'blob' OR length(name) NOT BETWEEN 1 AND 255
+                OR instr(name, x'2F') OR instr(name, x'00') OR name IN (x'2E', x'2E2E')
+            """
+        ) { "the lost name of node \($0.integer(0)) is none that a file can have" }
         try check("SELECT node FROM attribute WHERE node NOT IN (SELECT id FROM node) GROUP BY node") {
             "there are extended attributes of node \($0.integer(0)), which does not exist"
         }
@@ -187,6 +218,11 @@ struct Verification {
                 AND (entry.identifier IS NULL OR node.kind = 0 AND synced.edits <> node.edits)
             """
         ) { "entry \($0.integer(0)) was made or edited here, but is not in line for the provider" }
+        let root = try connection.first("SELECT value FROM setting WHERE key = 'root.identifier'") { $0.text(0) }
+        let lost = try connection.all(LostNames.query, .optional(root)) { SyncedItem($0) }
+        problems += lost.prefix(Verification.problemCountMax - problems.count).map {
+            "the item '\($0.item.name.display)' has no name here, but nobody has removed it"
+        }
         return problems
     }
 }

@@ -24,7 +24,7 @@ enum LooseEntries {
     ) throws(Failure) -> String {
         var entry = loose
         entry.parent = .root
-        entry.name = try names.next(for: entry.node, transaction)
+        entry.name = try names.next(for: entry.node, in: .root, transaction)
         try transaction.update(entry)
         try transaction.recordMove(from: loose, to: entry)
         try transaction.setPending(Pending(subject: .entry(entry.id), since: now, due: now))
@@ -69,20 +69,20 @@ enum LooseEntries {
     }
 }
 
-/// Made-up names that are free in the root folder.
+/// Made-up names that are free in a folder.
 struct FreeNames {
     /// How many were tried: a file may have many names.
     private var tried: [NodeID: Int] = [:]
 
     mutating func next(
-        for node: NodeID, _ transaction: borrowing Transaction
+        for node: NodeID, in folder: NodeID, _ transaction: borrowing Transaction
     ) throws(Failure) -> FileName {
         for number in tried[node, default: 0]... {
             tried[node] = number + 1
             let suffix = number == 0 ? "" : " \(number)"
             let text = "recovered \(String(node.rawValue, radix: 16))\(suffix)"
             guard let name = FileName(text) else { break }
-            if try transaction.entry(in: .root, named: name) == nil { return name }
+            if try transaction.entry(in: folder, named: name) == nil { return name }
         }
         preconditionFailure("a made-up name is a name, and one is free")
     }

@@ -102,4 +102,35 @@ enum RowRepair {
     ) throws(Failure) {
         try transaction.store.change("DELETE FROM local_range WHERE node = ?1", .id(node))
     }
+
+    /// A folder has two links and one for each subfolder that has a name in it.
+    static func countSubfolders(_ transaction: borrowing Transaction) throws(Failure) -> [String] {
+        try transaction.store.flushNodes()
+        let wrong = try transaction.connection.all(
+            """
+            SELECT id, 2 + count FROM (
+                SELECT folder.id, folder.link_count, (
+                    SELECT count(*) FROM entry JOIN node AS below ON below.id = entry.node
+                    WHERE entry.parent = folder.id AND below.kind = 1) AS count
+                FROM node AS folder WHERE folder.kind = 1 AND (folder.link_count <> 0 OR folder.id = 1))
+            WHERE link_count <> 2 + count
+            """
+        ) { ($0.node(0), $0.word(1)) }
+        for (id, count) in wrong {
+            guard var folder = try transaction.node(id) else { continue }
+            folder.linkCount = count
+            try transaction.update(folder)
+            try recordChange(of: id, transaction)
+        }
+        return wrong.map { "the subfolders of node \($0.0) were counted again" }
+    }
+
+    /// Attributes changed that programs see, and the kernel keeps.
+    static func recordChange(
+        of node: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        for entry in try transaction.entries(of: node) {
+            try transaction.record(.modified, node: node, parent: entry.parent, name: entry.name)
+        }
+    }
 }

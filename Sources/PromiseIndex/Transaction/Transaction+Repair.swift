@@ -6,24 +6,29 @@ package import PromiseCore
 extension Transaction {
     /// Mends what can be mended from the index alone. `hasContent` says of a node whether its content file is there. `keep`
     /// is called for a node that is given up while its content may be the only copy of something: it keeps the content
-    /// files, durably, and returns where, for people. What it throws ends the repair with nothing changed.
+    /// files, durably, and returns where, for people. What it throws ends the repair with nothing changed. What programs see of
+    /// it is in the feed of changes, but for attributes of the root.
     package func repair(
         now: Timestamp, hasContent: (Node) -> Bool, keep: (NodeID) throws(Failure) -> [String]
     ) throws(Failure) -> [String] {
         try store.flushNodes()
         var done: [String] = []
+        // Without a root folder nothing that is in it could be reached.
+        done += try RootRepair.mend(self)
         done += try RowRepair.clearMarks(self)
+        done += try NameRepair.mend(now: now, self)
         done += try forgetEntriesOfNothing(keep)
         done += try nameNamelessNodes(now: now, hasContent, keep)
         // What can be reached by a second name alone cannot be reached when that has gone.
         done += try forgetSecondNamesOfFolders()
         done += try LooseEntries.attach(now: now, self)
         done += try countLinks()
+        done += try RowRepair.countSubfolders(self)
         done += try forgetRowsOfNothing()
         done += try unbindUnknownItems()
         done += try RowRepair.mendRanges(self)
         done += try RowRepair.dropOfOtherKinds(keep, self)
-        try store.flushNodes()
+        done += try LostNames.bringBack(self)
         let waiting = try pendingCount()
         try rebuildPending(now: now)
         let found = try pendingCount() - waiting
@@ -80,7 +85,7 @@ extension Transaction {
             node.version = nil
             node.linkCount = node.kind == .folder ? max(2, node.linkCount) : 1
             try update(node)
-            let name = try names.next(for: node.id, self)
+            let name = try names.next(for: node.id, in: .root, self)
             let entry = try insertEntry(in: .root, named: name, node: node.id, identifier: nil)
             try record(.created, node: node.id, parent: .root, name: name)
             try setPending(Pending(subject: .entry(entry.id), since: now, due: now))
@@ -117,6 +122,7 @@ extension Transaction {
     }
 
     private func countLinks() throws(Failure) -> [String] {
+        try store.flushNodes()
         let wrong = try connection.all(
             """
             SELECT node.id, count(*) FROM node JOIN entry ON entry.node = node.id
@@ -127,6 +133,7 @@ extension Transaction {
             guard var node = try node(id) else { continue }
             node.linkCount = count
             try update(node)
+            try RowRepair.recordChange(of: id, self)
         }
         return wrong.map { "the names of node \($0.0) were counted again" }
     }

@@ -2,6 +2,7 @@ import CZlib
 import Crypto
 import Glibc
 import PromiseCore
+import Synchronization
 
 /// The pictures that file managers of the freedesktop.org desktops look for before they open a file: with a picture there, the
 /// content of a placeholder is not fetched to make one. As the Thumbnail Managing Standard has it: PNG files named by the MD5 of
@@ -36,7 +37,9 @@ public struct ThumbnailCache: Sendable {
         makeFolders(place)
         let name = Insecure.MD5.hash(data: Array(uri.utf8)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         let file = place + Array("/\(name).png".utf8)
-        let draft = place + Array("/\(name).\(getpid()).new".utf8)
+        removeDrafts(in: place)
+        // Others may write the same picture, in this process and in containers that share the home.
+        let draft = place + Array("/\(name).\(UInt64.random(in: 0 ... .max)).new".utf8)
         guard let bytes = ThumbnailCache.adding(ThumbnailCache.marks(uri, time), to: picture) else {
             throw PromiseError(.local, "what should be a picture is no PNG", exitStatus: 1)
         }
@@ -106,6 +109,41 @@ public struct ThumbnailCache: Sendable {
 
     private static func bigEndian(_ number: UInt32) -> [UInt8] {
         [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+
+    /// Folders that were looked through for drafts.
+    private static let swept = Mutex<Set<[UInt8]>>([])
+    /// No draft takes so long: whoever wrote it has ended.
+    private static let draftAgeMax = 3_600
+
+    /// Those that were left by processes that ended in the middle: nobody else removes them. Looked
+    /// for once, as there may be thousands of pictures.
+    private func removeDrafts(in place: [UInt8]) {
+        guard ThumbnailCache.swept.withLock({ $0.insert(place).inserted }),
+            let folder = place.withCString({ opendir($0) })
+        else { return }
+        defer { closedir(folder) }
+        var drafts: [[UInt8]] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+            if ThumbnailCache.isDraft(name) { drafts.append(place + [0x2F] + name) }
+        }
+        let now = time(nil)
+        for draft in drafts {
+            var status = stat()
+            guard draft.withCString({ lstat($0, &status) }) == 0,
+                status.st_mtim.tv_sec < now - ThumbnailCache.draftAgeMax
+            else { continue }
+            _ = draft.withCString { unlink($0) }
+        }
+    }
+
+    /// An MD5, a number and `new`: as no other program's files are called.
+    private static func isDraft(_ name: [UInt8]) -> Bool {
+        let parts = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        let digits = Set("0123456789abcdef".utf8)
+        return parts.count == 3 && parts[0].count == 32 && parts[0].allSatisfy(digits.contains)
+            && parts[1].allSatisfy { (0x30...0x39).contains($0) } && parts[2].elementsEqual("new".utf8)
     }
 
     /// Private to the user, as the standard asks for.

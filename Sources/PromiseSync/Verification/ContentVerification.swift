@@ -47,12 +47,13 @@ package struct ContentVerification {
 
     /// Every file with local content, and every content file.
     package mutating func run() throws(Failure) -> Report {
+        // What a row should name is found before the row is taken for one of missing content.
+        try checkOrphans()
         let nodes: [Node] = try index.read { transaction throws(Failure) in
             try transaction.nodesWithContent(in: .whole)
                 + transaction.nodesWithContent(in: .partial)
         }
         for node in nodes where node.linkCount > 0 && !isOpen(node.id) { try check(node) }
-        try checkOrphans()
         try checkRemoved()
         return report
     }
@@ -181,18 +182,25 @@ package struct ContentVerification {
         let items = try index.read { transaction throws(Failure) in try RemovedRows.all(transaction) }
         for item in items where item.kind == .file && item.isKept && !isOpen(item.node) {
             if try content.status(item.node, item.generation)?.size == item.size { continue }
+            var kept: [String] = []
             let isLost = try index.write { transaction throws(Failure) in
                 guard let known = try RemovedRows.item(item.id, transaction), known.node == item.node,
                     try transaction.node(item.node) == nil
                 else { return false }
-                if isRepairing { try RemovedRows.delete(known, transaction) }
+                if isRepairing {
+                    // Its row may be wrong, and no other one names the file any more.
+                    kept = try content.keepAll(of: item.node)
+                    try RemovedRows.delete(known, transaction)
+                }
                 return true
             }
             guard isLost else { continue }
             let name = item.path.map(\.display).joined(separator: "/")
             let problem = "the content of '\(name)', which was removed, is not what was kept"
             if isRepairing {
-                report.repaired.append(problem + "; it is not in the trash any more")
+                let places = kept.map { "'\($0)'" }.joined(separator: " and ")
+                let end = places.isEmpty ? "" : ", and is kept as " + places
+                report.repaired.append(problem + "; it is not in the trash any more" + end)
             } else {
                 report.problems.append(problem)
             }
@@ -206,6 +214,10 @@ package struct ContentVerification {
         let orphans = try ContentOrphans(index: index, content: content).find(isOpen: mayBeUsed)
         if isRepairing, !orphans.isEmpty { try index.synchronize() }
         for orphan in orphans {
+            if orphan.isContent {
+                try takeContent(orphan, mayBeUsed)
+                continue
+            }
             let problem =
                 "the content file \(content.name(of: orphan.node, orphan.generation)) belongs to nothing"
             // What was forgotten on purpose is removed at the next start in any case, and is no
@@ -224,5 +236,16 @@ package struct ContentVerification {
                 report.repaired.append(problem + "; it was removed")
             }
         }
+    }
+
+    private mutating func takeContent(
+        _ orphan: ContentOrphans.Orphan, _ isOpen: (NodeID) -> Bool
+    ) throws(Failure) {
+        let name = try shownName(of: orphan.node)
+        let problem = "the content of \(name) is here, but the index does not know it"
+        guard isRepairing else { return report.problems.append(problem) }
+        _ = try ContentOrphans(index: index, content: content).clear(orphan, isOpen: isOpen)
+        onChange(orphan.node)
+        report.repaired.append(problem + "; it is taken")
     }
 }

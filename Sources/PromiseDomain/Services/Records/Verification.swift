@@ -31,6 +31,7 @@ package struct Verification: Sendable {
             index: tree.index, content: content, provider: asksProvider ? tree.provider : nil,
             clock: clock, grants: documents.grants.store,
             records: records(asksProvider: asksProvider, isRepairing: repair),
+            onMended: MendedNames(filesystem: tree.filesystem, index: tree.index).show,
             makeVerification: { [tree] in tree.filesystem.verifyContent(repair: repair) })
         // What this machine would remove there soon is no fault.
         if asksProvider { await PictureTidying(thumbnails: thumbnails).run() }
@@ -40,8 +41,12 @@ package struct Verification: Sendable {
             tree.engine.lookNow(everything: true)
             tree.engine.notePending()
         }
+        // Whoever has asked for the repair looks at the mount next.
+        if repair { await tree.filesystem.waitUntilKernelIsTold(within: Verification.kernelPatience) }
         return report
     }
+
+    private static let kernelPatience = Duration.seconds(1)
 
     /// Checks a domain that is not mounted: where it lies and how its provider is logged in to says
     /// `configuration`, what the provider is the index. Takes the state folder's lock; throws a
@@ -74,6 +79,7 @@ package struct Verification: Sendable {
                 records: RecordVerification(
                     stateFolder: stateFolder, index: index, provider: provider, inMemory: nil,
                     isRepairing: repair),
+                onMended: { _ in },
                 makeVerification: {
                     ContentVerification(
                         index: index, content: content, clock: SystemClock(), isRepairing: repair,
@@ -137,6 +143,8 @@ private struct DomainChecks {
     let clock: any TimeSource
     let grants: GrantStore
     let records: RecordVerification
+    /// What a repair of the index has changed that programs see.
+    let onMended: ([Change]) -> Void
     let makeVerification: () -> ContentVerification
 
     func run(repair: Bool) async throws(Failure) -> VerifyReport {
@@ -182,13 +190,19 @@ private struct DomainChecks {
 
     private func mendIndex() throws(Failure) -> [String] {
         // Asked only of nodes without a name and names without a node, of which there are few.
-        let done: [String] = try index.write { transaction throws(Failure) in
-            try transaction.repair(
+        let mended: (done: [String], changes: [Change]) = try index.write {
+            transaction throws(Failure) in
+            let before = try transaction.lastChange()
+            let done = try transaction.repair(
                 now: clock.now(),
                 hasContent: { node in (try? content.status(node.id, node.generation)) != nil },
                 keep: { node throws(Failure) in try content.keepAll(of: node) })
+            return (done, try transaction.changes(since: before, limit: .max))
         }
-        if !done.isEmpty { try index.synchronize() }
-        return done
+        if !mended.done.isEmpty {
+            try index.synchronize()
+            onMended(mended.changes)
+        }
+        return mended.done
     }
 }

@@ -85,14 +85,19 @@ extension FileSystem {
 
     /// Content files that no row names: what a crash left between making a file and committing its row, or between
     /// committing a removal and removing. One that may hold edits, because the index has lost what it was told, is put
-    /// aside. Takes long for a large store; may run while the mount serves.
+    /// aside, or is its node's content again. Takes long for a large store; may run while the mount serves.
     package func removeRubbish() throws(Failure) -> Int {
         let orphans = ContentOrphans(index: index, content: content)
         let mayBeUsed = { [opens, isInMaking] (node: NodeID) in opens.isOpen(node) || isInMaking(node) }
         let found = try orphans.find(isOpen: mayBeUsed)
         if !found.isEmpty { try index.synchronize() }
         for orphan in found {
-            guard let place = try orphans.clear(orphan, isOpen: mayBeUsed) else { continue }
+            let place = try orphans.clear(orphan, isOpen: mayBeUsed)
+            if orphan.isContent {
+                nodeChanged(orphan.node, content: true)
+                logger.warning("the index did not know the content of a file", metadata: ["node": "\(orphan.node)"])
+            }
+            guard let place else { continue }
             logger.warning(
                 "a content file that the index does not know was put aside", metadata: ["at": "\(escapedForDisplay(place))"])
         }
