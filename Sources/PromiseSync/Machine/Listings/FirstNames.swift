@@ -15,7 +15,7 @@ enum FolderLook {
 }
 
 enum FirstNames {
-    /// How long a wanted listing may take until it is wanted again.
+    /// How long a wanted listing may take to begin until it is wanted again.
     static let lookPatience = Duration.seconds(5)
 
     /// Whether the entry may be at the provider under another name; it is looked for then.
@@ -32,7 +32,8 @@ enum FirstNames {
                 // What a listing that tells no times shows there is being compared with it.
                 if try !isInQuestion(sent, turn, transaction) { try transaction.deleteSent(id) }
                 turn.remember { $0.questions.looks[folder] = nil }
-            case .wanted(let time) where now - time < lookPatience: return true
+            case .wanted(let time) where turn.memory.awaitsLook(at: folder, wantedAt: time, now):
+                return true
             case .done, .wanted, nil:
                 guard let node = try turn.knownFolder(folder, transaction),
                     turn.memory.listings.troubles.hopeless(node) == nil
@@ -66,5 +67,17 @@ enum FirstNames {
         else { return }
         let now = turn.now.uptime
         turn.remember { $0.questions.looks[listing.identifier] = .done(at: now) }
+    }
+}
+
+extension Memory {
+    /// Whether a look that was wanted is still to come. A large folder takes minutes to list:
+    /// wanted anew meanwhile, its listing would have begun too early, and so would each after that.
+    func awaitsLook(at folder: ItemIdentifier, wantedAt time: Duration, _ now: Duration) -> Bool {
+        if now - time < FirstNames.lookPatience { return true }
+        return listings.running.values.contains { listing in
+            listing.identifier == folder && listing.started >= time
+                && now - listing.heard < ListingMemory.silencePatience
+        }
     }
 }

@@ -52,7 +52,8 @@ enum SentTwice {
         let now = turn.now.uptime
         switch turn.memory.questions.looks[folder] {
         case .done(let time) where now - time < FirstNames.lookPatience: return .own
-        case .wanted(let time) where now - time < FirstNames.lookPatience: break
+        case .wanted(let time) where turn.memory.awaitsLook(at: folder, wantedAt: time, now):
+            break
         case .done, .wanted, nil:
             turn.remember { $0.questions.looks[folder] = .wanted(at: now) }
             turn.listAgain(folder, after: .zero)

@@ -46,7 +46,8 @@ enum UnansweredMoves {
         case .done(let time) where now - time < FirstNames.lookPatience:
             turn.remember { $0.questions.movesLookedFor.insert(item) }
             return false
-        case .wanted(let time) where now - time < FirstNames.lookPatience: return true
+        case .wanted(let time) where turn.memory.awaitsLook(at: sent.parent, wantedAt: time, now):
+            return true
         case .done, .wanted, nil:
             turn.remember { $0.questions.looks[sent.parent] = .wanted(at: now) }
             turn.listAgain(sent.parent, after: .zero)
