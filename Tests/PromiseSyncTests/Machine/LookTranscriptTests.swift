@@ -48,4 +48,29 @@ import Testing
         #expect(done.ranges(of: "list / again").count == 1, "\(done)")
         #expect(done.contains("create b in /"), "\(done)")
     }
+
+    /// It counted as gone before the listing came that was to show it, and what was edited in it was made anew.
+    @Test func aFolderThatOthersMovedIsLookedForUntilTheFolderItWasInIsListed() throws {
+        let folders = ["u", "v"].map { MachineFixture.item($0, .folder) }
+        let fixture = try start([.placeIdentifiers, .metadata], with: folders)
+        let machine = fixture.machine
+        try fixture.open("u", 2)
+        machine.answer("list /u", "nothing", .items([], isLast: true))
+        try fixture.open("v", 3)
+        machine.answer("list /v", "a", .items([MachineFixture.item("a", .link, in: "id-v")], isLast: true))
+        // Items are asked for while all is listed.
+        machine.pass(.seconds(60))
+        let page = ChangePage(foldersToList: [folders[0].identifier], anchor: Anchor(rawValue: "2"))
+        #expect(machine.answer("ask for changes", "all that is known", .changes(page)))
+        let folder = try #require(try fixture.node("v"))
+        try fixture.rename("a", to: "b", in: folder)
+        let gone = ProviderError(.notFound, "gone")
+        for _ in 0..<40 {
+            machine.pass(.milliseconds(500))
+            for call in ["modify", "list /v", "find"] { while machine.answer(call, "gone", .failure(gone)) {} }
+        }
+        let done = machine.take()
+        #expect(done.contains("list / again"), "\(done)")
+        #expect(try fixture.node("v") == folder, "\(done)")
+    }
 }

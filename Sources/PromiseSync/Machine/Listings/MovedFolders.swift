@@ -196,7 +196,8 @@ enum MovedFolders {
         case .done(let time) where time >= doubted: break
         default:
             // The listing misses it, and it is asked for again.
-            if now - doubted < patience { return false }
+            let isAwaited = turn.memory.awaitsLook(at: parent, wantedAt: doubted, now)
+            if isAwaited || now - doubted < patience { return false }
         }
         turn.remember { memory in
             memory.questions.moved.doubted[identifier] = nil
