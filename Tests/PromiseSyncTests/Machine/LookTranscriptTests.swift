@@ -73,4 +73,32 @@ import Testing
         #expect(done.contains("list / again"), "\(done)")
         #expect(try fixture.node("v") == folder, "\(done)")
     }
+
+    /// What was sent to "x" without an answer, and to "y" by an exchange, was never taken for it: the look at the folder of "y" counts
+    /// for five seconds, and a folder that takes a second to list is listed again after ten.
+    @Test func whatWasSentTwiceIsRecognisedWhereListingTakesLong() throws {
+        let items = ["x", "y"].map { MachineFixture.item($0) }
+        let fixture = try start(MachineFixture.places, with: [items[1]])
+        let machine = fixture.machine
+        let file = try fixture.make("x", .file)
+        try fixture.index.write { transaction throws(Failure) in
+            let entry = try transaction.entry(in: .root, named: FileName("x")!)!
+            try transaction.deletePending(.entry(entry.id))
+            try transaction.setSynced(SyncedItem(item: items[1], edits: 7))
+            let sent = SentChange(
+                entry: entry.id, item: nil, isMove: false, parent: MachineFixture.root, name: entry.name, kind: .file, edits: 3,
+                size: items[0].size, modificationTime: items[0].metadata.modificationTime, base: nil, target: nil)
+            _ = try transaction.insertSent(sent)
+        }
+        fixture.tellNews()
+        for _ in 0..<6 {
+            machine.pass(.seconds(31))
+            machine.answer("list", "both", .items(items, isLast: true))
+            let identifier = try fixture.index.read { transaction throws(Failure) in
+                try transaction.entries(of: file).first?.identifier
+            }
+            if identifier == items[0].identifier { return }
+        }
+        Issue.record("it is not recognised")
+    }
 }

@@ -9,9 +9,9 @@ import PromiseProvider
 /// What is known of a folder in which something of ours may be under another name.
 enum FolderLook {
     case wanted(at: Duration)
-    /// It was listed since: what was not recognised in it is not there. Believed for a moment, as others may
-    /// be made there without an answer later.
-    case done(at: Duration)
+    /// It was listed since, from `began` on: what was not recognised in it is not there. Believed
+    /// for a moment, as others may be made there without an answer later.
+    case done(at: Duration, began: Duration)
 }
 
 enum FirstNames {
@@ -28,7 +28,7 @@ enum FirstNames {
         where sent.parent != place.parent || sent.name != place.name {
             let (folder, now) = (sent.parent, turn.now.uptime)
             switch turn.memory.questions.looks[folder] {
-            case .done(let time) where now - time < lookPatience:
+            case .done(let time, _) where now - time < lookPatience:
                 // What a listing that tells no times shows there is being compared with it.
                 if try !isInQuestion(sent, turn, transaction) { try transaction.deleteSent(id) }
                 turn.remember { $0.questions.looks[folder] = nil }
@@ -66,7 +66,9 @@ enum FirstNames {
             listing.started >= time, !listing.hasLeftOut
         else { return }
         let now = turn.now.uptime
-        turn.remember { $0.questions.looks[listing.identifier] = .done(at: now) }
+        turn.remember {
+            $0.questions.looks[listing.identifier] = .done(at: now, began: listing.started)
+        }
     }
 }
 

@@ -193,7 +193,7 @@ enum MovedFolders {
             return false
         }
         switch turn.memory.questions.looks[parent] {
-        case .done(let time) where time >= doubted: break
+        case .done(let time, _) where time >= doubted: break
         default:
             // The listing misses it, and it is asked for again.
             let isAwaited = turn.memory.awaitsLook(at: parent, wantedAt: doubted, now)

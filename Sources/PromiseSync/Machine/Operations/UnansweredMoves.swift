@@ -43,7 +43,7 @@ enum UnansweredMoves {
         }
         let now = turn.now.uptime
         switch turn.memory.questions.looks[sent.parent] {
-        case .done(let time) where now - time < FirstNames.lookPatience:
+        case .done(let time, _) where now - time < FirstNames.lookPatience:
             turn.remember { $0.questions.movesLookedFor.insert(item) }
             return false
         case .wanted(let time) where turn.memory.awaitsLook(at: sent.parent, wantedAt: time, now):
