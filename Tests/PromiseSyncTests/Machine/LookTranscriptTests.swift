@@ -101,4 +101,36 @@ import Testing
         }
         Issue.record("it is not recognised")
     }
+
+    /// What had been made without an answer counted as not there, as its folder's listing broke off, and was made twice.
+    @Test func aLookThatBrokeOffIsTakenAgain() throws {
+        let top = MachineFixture.item("p", .folder)
+        let fixture = try start(MachineFixture.places, with: [top])
+        let machine = fixture.machine
+        try fixture.open("p", 2)
+        machine.answer("list /p", "d", .items([MachineFixture.item("d", .folder, in: "id-p")], isLast: true))
+        let parent = try #require(try fixture.node("p"))
+        try fixture.open("d", in: parent, 3)
+        machine.answer("list /p/d", "nothing", .items([], isLast: true))
+        let folder = try #require(try fixture.node("d", in: parent))
+        let link = try fixture.make("a", .link, in: folder)
+        machine.pass(.seconds(1))
+        machine.answer("create a", "no answer", .failure(silence))
+        try fixture.rename("a", to: "b", in: folder)
+        machine.pass(.seconds(2))
+        try fixture.rename("p", to: "q")
+        machine.pass(.seconds(1))
+        var moved = top
+        moved.name = FileName("q")!
+        #expect(machine.answer("modify /p", "done", .item(moved)))
+        let made = MachineFixture.item("a", .link, in: "id-d")
+        #expect(machine.answer("list /p/d again", "a", .items([made], isLast: true)))
+        machine.pass(.seconds(1))
+        machine.answer("list /q/d again", "a", .items([made], isLast: true))
+        machine.pass(.seconds(1))
+        let done = machine.take()
+        #expect(!done.contains("create b"), "\(done)")
+        #expect(done.contains("modify /q/d/a of version v1, move to /q/d as b"), "\(done)")
+        #expect(try fixture.node("b", in: folder) == link)
+    }
 }
