@@ -30,11 +30,13 @@ enum Asking {
     }
 
     /// The listing finds that it is missing, and it is asked for then. False when nobody knows where
-    /// it is.
+    /// it is, and in a folder whose first listing broke off: that is listed when it is read.
     private static func isListedFirst(
         _ identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard let parent = try turn.known(identifier, transaction)?.parent else { return false }
+        guard let parent = try turn.known(identifier, transaction)?.parent,
+            try turn.knownFolder(parent, transaction) != nil
+        else { return false }
         turn.listAgain(parent, after: .zero)
         return true
     }
