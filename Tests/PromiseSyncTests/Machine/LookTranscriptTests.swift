@@ -133,4 +133,29 @@ import Testing
         #expect(done.contains("modify /q/d/a of version v1, move to /q/d as b"), "\(done)")
         #expect(try fixture.node("b", in: folder) == link)
     }
+
+    /// Each folder in which a move without an answer was looked for was remembered for as long as the daemon ran.
+    @Test func looksThatNobodyWaitsForAreForgotten() throws {
+        let count = 300
+        let folders = (0..<count).map { MachineFixture.item("d\($0)", .folder) }
+        let links = (0..<count).map { MachineFixture.item("v\($0)", .link) }
+        let fixture = try start(MachineFixture.places, with: folders + links)
+        let machine = fixture.machine
+        for number in 0..<count {
+            try fixture.open("d\(number)", UInt64(number))
+            machine.answer("list /d\(number)", "nothing", .items([], isLast: true))
+            let folder = try #require(try fixture.node("d\(number)"))
+            try fixture.rename("v\(number)", to: "v\(number)", movedTo: folder)
+            machine.pass(.seconds(1))
+            #expect(machine.answer("modify /v\(number)", "no answer", .failure(silence)))
+            try fixture.remove("v\(number)", in: folder)
+            machine.pass(.seconds(2))
+            #expect(machine.answer("list /d\(number) again", "nothing", .items([], isLast: true)))
+            machine.pass(.seconds(1))
+            #expect(machine.answer("delete /v\(number)", "done", .done))
+            if number == 9 { #expect(machine.lookCount == 10) }
+            _ = machine.take()
+        }
+        #expect(machine.lookCount < 280)
+    }
 }

@@ -114,12 +114,15 @@ final class MachineFixture {
         }
     }
 
-    func rename(_ name: String, to other: String, in parent: NodeID = .root) throws {
+    func rename(
+        _ name: String, to other: String, in parent: NodeID = .root, movedTo folder: NodeID? = nil
+    ) throws {
         try index.write { transaction throws(Failure) in
             guard var entry = try transaction.entry(in: parent, named: FileName(name)!) else {
                 return
             }
             entry.name = FileName(other)!
+            if let folder { entry.parent = folder }
             try transaction.update(entry)
             try transaction.setPending(
                 Pending(

@@ -12,6 +12,12 @@ enum FolderLook {
     /// It was listed since, from `began` on: what was not recognised in it is not there. Believed
     /// for a moment, as others may be made there without an answer later.
     case done(at: Duration, began: Duration)
+
+    var time: Duration {
+        switch self {
+        case .wanted(let time), .done(let time, _): time
+        }
+    }
 }
 
 enum FirstNames {
@@ -42,7 +48,7 @@ enum FirstNames {
                     try transaction.deleteSent(id)
                     continue
                 }
-                turn.remember { $0.questions.looks[folder] = .wanted(at: now) }
+                turn.remember { $0.wantLook(at: folder, now) }
                 turn.listAgain(folder, after: .zero)
                 return true
             }
@@ -73,6 +79,17 @@ enum FirstNames {
 }
 
 extension Memory {
+    /// The folder is to be looked at. Of many looks those that nobody waits for are forgotten.
+    mutating func wantLook(at folder: ItemIdentifier, _ now: Duration) {
+        if questions.looks.count >= QuestionMemory.countMax {
+            let listed = Set(listings.running.values.map(\.identifier))
+            questions.looks = questions.looks.filter { other, look in
+                now - look.time < ListingMemory.silencePatience || listed.contains(other)
+            }
+        }
+        questions.looks[folder] = .wanted(at: now)
+    }
+
     /// Whether a look that was wanted is still to come. A large folder takes minutes to list:
     /// wanted anew meanwhile, its listing would have begun too early, and so would each after that.
     func awaitsLook(at folder: ItemIdentifier, wantedAt time: Duration, _ now: Duration) -> Bool {

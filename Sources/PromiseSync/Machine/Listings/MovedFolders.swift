@@ -82,6 +82,7 @@ enum MovedFolders {
         let now = turn.now.uptime
         turn.remember { memory in
             memory.questions.moved.waiting[folder] = nil
+            memory.questions.moved.confirmed.forget(before: now - patience)
             for item in waiting { memory.questions.moved.confirmed[item] = now }
             memory.questions.missing.formUnion(waiting)
         }
@@ -187,7 +188,7 @@ enum MovedFolders {
             turn.explain("what is beside it is listed first")
             turn.remember { memory in
                 memory.questions.moved.doubted[identifier] = now
-                memory.questions.looks[parent] = .wanted(at: now)
+                memory.wantLook(at: parent, now)
             }
             turn.listAgain(parent, after: .zero)
             return false

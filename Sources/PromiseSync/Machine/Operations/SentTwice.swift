@@ -10,7 +10,6 @@ enum SentTwice {
     /// For how long a look at the other item's folder is believed of a place at which something had
     /// been seen before it began. A large folder is listed again after half a minute.
     private static let patience = Duration.seconds(600)
-    private static let placesMax = 256
 
     /// Others have taken away, or replaced, what an item had: what has the content elsewhere from now on
     /// is not known to be what was sent there.
@@ -67,7 +66,7 @@ enum SentTwice {
         case .wanted(let time) where turn.memory.awaitsLook(at: folder, wantedAt: time, now):
             break
         case .done, .wanted, nil:
-            turn.remember { $0.questions.looks[folder] = .wanted(at: now) }
+            turn.remember { $0.wantLook(at: folder, now) }
             turn.listAgain(folder, after: .zero)
         }
         if since == nil { noteSeen(at: place, &turn) }
@@ -79,7 +78,7 @@ enum SentTwice {
     private static func noteSeen(at place: ItemPlace, _ turn: inout Turn) {
         let now = turn.now.uptime
         turn.remember { memory in
-            if memory.questions.sentTwice.count >= placesMax { memory.questions.sentTwice = [:] }
+            memory.questions.sentTwice.forget(before: now - patience)
             memory.questions.sentTwice[place] = now
         }
     }

@@ -49,7 +49,7 @@ enum UnansweredMoves {
         case .wanted(let time) where turn.memory.awaitsLook(at: sent.parent, wantedAt: time, now):
             return true
         case .done, .wanted, nil:
-            turn.remember { $0.questions.looks[sent.parent] = .wanted(at: now) }
+            turn.remember { $0.wantLook(at: sent.parent, now) }
             turn.listAgain(sent.parent, after: .zero)
             return true
         }
