@@ -40,6 +40,9 @@ package final class MachineTranscript {
     /// When the provider is said to be tried again.
     package var nextTry: Timestamp? { runner.machine.memory.connection.nextTry }
 
+    /// How many folders are remembered in which something of ours was looked for.
+    package var lookCount: Int { runner.machine.memory.questions.looks.count }
+
     package init(
         index: Index, content: ContentStore, root: ItemIdentifier, capabilities: Capabilities,
         configuration: SyncEngine.Configuration, observer: any LocalTreeObserver

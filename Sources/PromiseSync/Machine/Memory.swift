@@ -115,6 +115,8 @@ struct QuestionMemory {
     /// those that were seen where they had been.
     var placesAsked: [ItemIdentifier: Duration] = [:]
     var placesSeen: Set<ItemIdentifier> = []
+    /// Places at which something was seen first that may be another item's, and when that was.
+    var sentTwice: [ItemPlace: Duration] = [:]
     /// Folders in which something may be under a name that is not known of it.
     var looks: [ItemIdentifier: FolderLook] = [:]
     /// What was moved without an answer, and not found where it was moved to.

@@ -1,8 +1,9 @@
 import PromiseCore
 import PromiseIndex
 
-/// Mode, owner and group, which either side may have changed since both agreed. Whoever told the
-/// provider first decides; what was done here alone stays, and is told next.
+/// Mode, owner and group, which either side may have changed since both agreed. What others told
+/// the provider first decides once it is known here; what was done here alone stays, and is told
+/// next.
 enum RightsOfBoth {
     /// After the others' part was agreed on: what is left of ours is told.
     static func remind(

@@ -121,4 +121,20 @@ import Testing
             """)
         #expect(try fixture.node("b") != nil)
     }
+
+    /// It stayed until a program read the folder.
+    @Test(arguments: [true, false])
+    func whatIsGoneFromAFolderThatWasListedInPartIsRemovedHere(isMissed: Bool) throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        try fixture.open("folder", 2)
+        machine.answer("list /folder", "b", .items([MachineFixture.item("b", in: "id-folder")], isLast: false))
+        machine.answer("list /folder", "it broke", .failure(ProviderError(.retry, "it broke")))
+        let folder = try #require(try fixture.node("folder"))
+        let node = try #require(try fixture.node("b", in: folder))
+        let problem = ProviderError(isMissed ? .notFound : .stale, "it is not there")
+        machine.happen("a fetch finds nothing", .fetchTroubled(node, problem))
+        #expect(machine.answer("find id-b", "nothing", .failure(ProviderError(.notFound, "gone"))))
+        #expect(try fixture.node("b", in: folder) == nil)
+    }
 }

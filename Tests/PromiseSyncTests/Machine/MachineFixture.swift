@@ -62,9 +62,9 @@ final class MachineFixture {
         machine.answer("wait for changes", "the root", .changes(page))
     }
 
-    /// A program opens a folder of the root.
-    func open(_ name: String, _ waiter: UInt64) throws {
-        let folder = try #require(try node(name))
+    /// A program opens a folder.
+    func open(_ name: String, in parent: NodeID = .root, _ waiter: UInt64) throws {
+        let folder = try #require(try node(name, in: parent))
         machine.happen(
             "a program opens \(name)",
             .listingWanted(folder, isWhole: true, Waiter(number: waiter)))
@@ -90,9 +90,9 @@ final class MachineFixture {
 
     private static let now = Timestamp(seconds: 1_000_000, nanoseconds: 0)
 
-    func node(_ name: String) throws -> NodeID? {
+    func node(_ name: String, in parent: NodeID = .root) throws -> NodeID? {
         try index.read { transaction throws(Failure) in
-            try transaction.entry(in: .root, named: FileName(name)!)?.node
+            try transaction.entry(in: parent, named: FileName(name)!)?.node
         }
     }
 
@@ -114,12 +114,15 @@ final class MachineFixture {
         }
     }
 
-    func rename(_ name: String, to other: String) throws {
+    func rename(
+        _ name: String, to other: String, in parent: NodeID = .root, movedTo folder: NodeID? = nil
+    ) throws {
         try index.write { transaction throws(Failure) in
-            guard var entry = try transaction.entry(in: .root, named: FileName(name)!) else {
+            guard var entry = try transaction.entry(in: parent, named: FileName(name)!) else {
                 return
             }
             entry.name = FileName(other)!
+            if let folder { entry.parent = folder }
             try transaction.update(entry)
             try transaction.setPending(
                 Pending(

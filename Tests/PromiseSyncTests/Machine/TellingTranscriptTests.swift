@@ -1,4 +1,5 @@
 import PromiseCore
+import PromiseIndex
 import PromiseProvider
 import PromiseSync
 import Testing
@@ -286,5 +287,22 @@ import Testing
         moved.name = FileName("e")!
         #expect(machine.answer("modify /d of version folder, move to / as e", "done", .item(moved)))
         #expect(!machine.take().contains("create e"))
+    }
+
+    /// The answer that gave it another identifier counted as if the mode had been agreed on, and the one from here was told.
+    @Test func aModeThatOthersGaveStaysWhenAMoveGivesAnotherIdentifier() throws {
+        let fixture = try MachineFixture([.metadata, .changeFeed, .changePush])
+        fixture.start(with: [MachineFixture.item("folder", .folder)])
+        let machine = fixture.machine
+        try fixture.rename("folder", to: "other")
+        machine.pass(.seconds(1))
+        var moved = MachineFixture.item("other", .folder)
+        moved.metadata.mode = 0o700
+        #expect(machine.answer("modify /folder", "done", .item(moved)))
+        machine.pass(.seconds(5))
+        let node = try #require(try fixture.node("other"))
+        #expect(try fixture.index.read { transaction throws(Failure) in try transaction.node(node)?.mode } == 0o700)
+        let done = machine.take()
+        #expect(!done.contains("modify /other"), "\(done)")
     }
 }

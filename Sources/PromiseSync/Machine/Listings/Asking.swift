@@ -30,11 +30,13 @@ enum Asking {
     }
 
     /// The listing finds that it is missing, and it is asked for then. False when nobody knows where
-    /// it is.
+    /// it is, and in a folder whose first listing broke off: that is listed when it is read.
     private static func isListedFirst(
         _ identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard let parent = try turn.known(identifier, transaction)?.parent else { return false }
+        guard let parent = try turn.known(identifier, transaction)?.parent,
+            try turn.knownFolder(parent, transaction) != nil
+        else { return false }
         turn.listAgain(parent, after: .zero)
         return true
     }
@@ -98,7 +100,11 @@ enum Asking {
     ) throws(Failure) {
         let count = turn.memory.operations.count
         switch try question(about: identifier, &turn, transaction) {
-        case nil: break
+        case nil:
+            // At a store of places, where it may only be put off, nothing is doubted.
+            if turn.memory.questions.doubted.contains(identifier) {
+                turn.remember { $0.questions.doubted.remove(identifier) }
+            }
         case .answered:
             let problem = ProviderError(.notFound, "its folder is gone")
             turn.act(.go(.found(identifier, .failure(problem), operationCount: count)))
@@ -224,7 +230,7 @@ enum Asking {
     ) throws(Failure) {
         // Nobody asks where an item of another store was seen.
         if found.parent == nil, turn.facts.knowsByPlace {
-            turn.remember { $0.questions.placesSeen.insert(identifier) }
+            turn.remember { $0.questions.noteSeen(identifier) }
         }
         guard
             let item = try turn.identified(
@@ -268,5 +274,26 @@ enum Asking {
             return false
         }
         return try Listings.followArrival(arrival, found: found, &turn, transaction)
+    }
+}
+
+// A daemon that runs for months does not keep all that it ever asked for.
+
+extension QuestionMemory {
+    /// So many are kept without a look at which of them are still of use.
+    static let countMax = 256
+    private static let seenMax = 4_096
+
+    /// It was found where it was. What is not known of the others any more is asked again.
+    mutating func noteSeen(_ identifier: ItemIdentifier) {
+        if placesSeen.count >= QuestionMemory.seenMax { placesSeen = [] }
+        placesSeen.insert(identifier)
+    }
+}
+
+extension Dictionary where Value == Duration {
+    /// Of many, those from before that time.
+    mutating func forget(before time: Duration) {
+        if count >= QuestionMemory.countMax { self = filter { $0.value >= time } }
     }
 }

@@ -9,13 +9,19 @@ import PromiseProvider
 /// What is known of a folder in which something of ours may be under another name.
 enum FolderLook {
     case wanted(at: Duration)
-    /// It was listed since: what was not recognised in it is not there. Believed for a moment, as others may
-    /// be made there without an answer later.
-    case done(at: Duration)
+    /// It was listed since, from `began` on: what was not recognised in it is not there. Believed
+    /// for a moment, as others may be made there without an answer later.
+    case done(at: Duration, began: Duration)
+
+    var time: Duration {
+        switch self {
+        case .wanted(let time), .done(let time, _): time
+        }
+    }
 }
 
 enum FirstNames {
-    /// How long a wanted listing may take until it is wanted again.
+    /// How long a wanted listing may take to begin until it is wanted again.
     static let lookPatience = Duration.seconds(5)
 
     /// Whether the entry may be at the provider under another name; it is looked for then.
@@ -28,11 +34,12 @@ enum FirstNames {
         where sent.parent != place.parent || sent.name != place.name {
             let (folder, now) = (sent.parent, turn.now.uptime)
             switch turn.memory.questions.looks[folder] {
-            case .done(let time) where now - time < lookPatience:
+            case .done(let time, _) where now - time < lookPatience:
                 // What a listing that tells no times shows there is being compared with it.
                 if try !isInQuestion(sent, turn, transaction) { try transaction.deleteSent(id) }
                 turn.remember { $0.questions.looks[folder] = nil }
-            case .wanted(let time) where now - time < lookPatience: return true
+            case .wanted(let time) where turn.memory.awaitsLook(at: folder, wantedAt: time, now):
+                return true
             case .done, .wanted, nil:
                 guard let node = try turn.knownFolder(folder, transaction),
                     turn.memory.listings.troubles.hopeless(node) == nil
@@ -41,7 +48,7 @@ enum FirstNames {
                     try transaction.deleteSent(id)
                     continue
                 }
-                turn.remember { $0.questions.looks[folder] = .wanted(at: now) }
+                turn.remember { $0.wantLook(at: folder, now) }
                 turn.listAgain(folder, after: .zero)
                 return true
             }
@@ -65,6 +72,31 @@ enum FirstNames {
             listing.started >= time, !listing.hasLeftOut
         else { return }
         let now = turn.now.uptime
-        turn.remember { $0.questions.looks[listing.identifier] = .done(at: now) }
+        turn.remember {
+            $0.questions.looks[listing.identifier] = .done(at: now, began: listing.started)
+        }
+    }
+}
+
+extension Memory {
+    /// The folder is to be looked at. Of many looks those that nobody waits for are forgotten.
+    mutating func wantLook(at folder: ItemIdentifier, _ now: Duration) {
+        if questions.looks.count >= QuestionMemory.countMax {
+            let listed = Set(listings.running.values.map(\.identifier))
+            questions.looks = questions.looks.filter { other, look in
+                now - look.time < ListingMemory.silencePatience || listed.contains(other)
+            }
+        }
+        questions.looks[folder] = .wanted(at: now)
+    }
+
+    /// Whether a look that was wanted is still to come. A large folder takes minutes to list:
+    /// wanted anew meanwhile, its listing would have begun too early, and so would each after that.
+    func awaitsLook(at folder: ItemIdentifier, wantedAt time: Duration, _ now: Duration) -> Bool {
+        if now - time < FirstNames.lookPatience { return true }
+        return listings.running.values.contains { listing in
+            listing.identifier == folder && listing.started >= time
+                && now - listing.heard < ListingMemory.silencePatience
+        }
     }
 }

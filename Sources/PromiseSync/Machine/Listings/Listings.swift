@@ -292,7 +292,10 @@ enum Listings {
             try startAnew(listing, &turn, transaction)
         } else {
             turn.listAgain(identifier, after: .milliseconds(100))
-            try end(listing, .success(()), &turn, transaction)
+            // Whatever was looked for in it may be there: the next one shows it.
+            var brokenOff = listing
+            brokenOff.hasLeftOut = true
+            try end(brokenOff, .success(()), &turn, transaction)
         }
         return true
     }

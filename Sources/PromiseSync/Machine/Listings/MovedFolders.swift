@@ -82,6 +82,7 @@ enum MovedFolders {
         let now = turn.now.uptime
         turn.remember { memory in
             memory.questions.moved.waiting[folder] = nil
+            memory.questions.moved.confirmed.forget(before: now - patience)
             for item in waiting { memory.questions.moved.confirmed[item] = now }
             memory.questions.missing.formUnion(waiting)
         }
@@ -187,16 +188,17 @@ enum MovedFolders {
             turn.explain("what is beside it is listed first")
             turn.remember { memory in
                 memory.questions.moved.doubted[identifier] = now
-                memory.questions.looks[parent] = .wanted(at: now)
+                memory.wantLook(at: parent, now)
             }
             turn.listAgain(parent, after: .zero)
             return false
         }
         switch turn.memory.questions.looks[parent] {
-        case .done(let time) where time >= doubted: break
+        case .done(let time, _) where time >= doubted: break
         default:
             // The listing misses it, and it is asked for again.
-            if now - doubted < patience { return false }
+            let isAwaited = turn.memory.awaitsLook(at: parent, wantedAt: doubted, now)
+            if isAwaited || now - doubted < patience { return false }
         }
         turn.remember { memory in
             memory.questions.moved.doubted[identifier] = nil

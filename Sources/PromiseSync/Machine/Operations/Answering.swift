@@ -207,6 +207,10 @@ enum Answering {
             return try storeWithoutEntry(
                 item, of: operation, isAwaited: isAwaited, &turn, transaction)
         }
+        // Before it is forgotten where the item has another identifier now.
+        let known = try operation.identifier.flatMap { id throws(Failure) in
+            try transaction.synced(id)?.item
+        }
         if let old = operation.identifier, old != item.identifier {
             try turn.forgetItem(old, transaction)
             try transaction.moveVersions(from: old, to: item.identifier)
@@ -218,9 +222,6 @@ enum Answering {
         if entry.identifier != item.identifier {
             entry.identifier = item.identifier
             try transaction.update(entry)
-        }
-        let known = try operation.identifier.flatMap { id throws(Failure) in
-            try transaction.synced(id)?.item
         }
         var agreed = operation.agreed(on: item, known: known, keepsTimes: turn.facts.keepsTimes)
         if let id = operation.node, let node = try transaction.node(id), node.kind != item.kind {

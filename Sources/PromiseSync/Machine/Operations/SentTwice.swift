@@ -7,6 +7,10 @@ import PromiseIndex
 /// here goes beyond. It may be the last of it. Edits are counted on through exchanges, and so tell which
 /// of the two was sent last.
 enum SentTwice {
+    /// For how long a look at the other item's folder is believed of a place at which something had
+    /// been seen before it began. A large folder is listed again after half a minute.
+    private static let patience = Duration.seconds(600)
+
     /// Others have taken away, or replaced, what an item had: what has the content elsewhere from now on
     /// is not known to be what was sent there.
     static func gone(
@@ -40,7 +44,8 @@ enum SentTwice {
     static func finding(
         _ item: Item, as sent: SentChange, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Finding {
-        guard turn.facts.knowsByPlace, item.kind == .file, sent.base == nil, !sent.isMove, let parent = item.parent,
+        guard turn.facts.knowsByPlace, item.kind == .file, sent.base == nil, !sent.isMove,
+            let parent = item.parent,
             let other = try ContentTwins.synced(of: item, transaction), other.edits > sent.edits,
             let folder = other.item.parent
         else { return .own }
@@ -50,15 +55,32 @@ enum SentTwice {
             turn.memory.listings.troubles.hopeless(node) == nil
         else { return .others }
         let now = turn.now.uptime
+        let place = ItemPlace(parent: parent, name: item.name)
+        let seen = turn.memory.questions.sentTwice[place]
+        let since = seen.flatMap { now - $0 < patience ? $0 : nil }
         switch turn.memory.questions.looks[folder] {
-        case .done(let time) where now - time < FirstNames.lookPatience: return .own
-        case .wanted(let time) where now - time < FirstNames.lookPatience: break
+        case .done(let time, let began)
+        where now - time < FirstNames.lookPatience || since.map { $0 <= began } ?? false:
+            turn.remember { $0.questions.sentTwice[place] = nil }
+            return .own
+        case .wanted(let time) where turn.memory.awaitsLook(at: folder, wantedAt: time, now):
+            break
         case .done, .wanted, nil:
-            turn.remember { $0.questions.looks[folder] = .wanted(at: now) }
+            turn.remember { $0.wantLook(at: folder, now) }
             turn.listAgain(folder, after: .zero)
         }
+        if since == nil { noteSeen(at: place, &turn) }
         turn.listAgain(parent, after: .seconds(1))
         return .doubtful
+    }
+
+    /// The next listing that shows it may come long after the look has ended.
+    private static func noteSeen(at place: ItemPlace, _ turn: inout Turn) {
+        let now = turn.now.uptime
+        turn.remember { memory in
+            memory.questions.sentTwice.forget(before: now - patience)
+            memory.questions.sentTwice[place] = now
+        }
     }
 }
 

@@ -43,12 +43,13 @@ enum UnansweredMoves {
         }
         let now = turn.now.uptime
         switch turn.memory.questions.looks[sent.parent] {
-        case .done(let time) where now - time < FirstNames.lookPatience:
+        case .done(let time, _) where now - time < FirstNames.lookPatience:
             turn.remember { $0.questions.movesLookedFor.insert(item) }
             return false
-        case .wanted(let time) where now - time < FirstNames.lookPatience: return true
+        case .wanted(let time) where turn.memory.awaitsLook(at: sent.parent, wantedAt: time, now):
+            return true
         case .done, .wanted, nil:
-            turn.remember { $0.questions.looks[sent.parent] = .wanted(at: now) }
+            turn.remember { $0.wantLook(at: sent.parent, now) }
             turn.listAgain(sent.parent, after: .zero)
             return true
         }

@@ -57,10 +57,10 @@ struct Turn: ~Copyable {
     /// As `ask`, but not again and again, where there is no answer.
     mutating func askNow(for identifier: ItemIdentifier) {
         let now = now.uptime
-        if let asked = memory.questions.placesAsked[identifier], now - asked < .seconds(1) {
-            return
-        }
+        let pause = Duration.seconds(1)
+        if let asked = memory.questions.placesAsked[identifier], now - asked < pause { return }
         remember { memory in
+            memory.questions.placesAsked.forget(before: now - pause)
             memory.questions.placesAsked[identifier] = now
             memory.questions.missing.insert(identifier)
         }
