@@ -186,7 +186,7 @@ extension Turn {
         let ofPlace = try transaction.sentChanges(to: parent, item.name).map(\.sent)
             .filter { known == nil || $0.item == item.identifier }
         if item.isGuess, known == nil,
-            ofPlace.contains(where: { $0.item == nil && $0.kind == .link && item.kind != .link })
+            ofPlace.contains(where: { $0.kind == .link && item.kind != .link })
         {
             // A listing that does not tell of links may show the one that was sent as a file.
             listAgain(parent, after: .seconds(1))
