@@ -105,6 +105,17 @@ extension MountSuites {
             }
         }
 
+        /// A program that worked in it got `ESTALE` for everything.
+        @Test(.timeLimit(.minutes(2))) func aFolderThatOthersRemoveAnswersWhoWorksInIt() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    ls -R "$M" > /dev/null; cd "$M/folder/inner"; rm -r "$C/folder"; within 5 '[ ! -e "$M/folder" ]'
+                    chmod 700 .; [ "$(stat -c '%a %h' .)" = '700 0' ]; cd /
+                    """)
+            }
+        }
+
         /// > A file that is open keeps the version that it opened;
         @Test(.timeLimit(.minutes(2))) func anOpenFileKeepsTheVersionItOpened() async throws {
             try await MountedDomain.with(options) { domain in

@@ -123,6 +123,26 @@ import Testing
         }
     }
 
+    /// A program that worked in it got `ESTALE` for everything.
+    @Test func aFolderThatOthersRemoveAnswersWhileTheKernelNamesIt() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.makeFolder(["folder"])
+            let node = try await domain.node(at: ["folder"]).node
+            try await domain.expectBothSidesTheSame("before")
+            await domain.provider.remove(at: ["folder"])
+            try await domain.expectBothSidesTheSame("removed")
+            // Programs are told after the index.
+            for _ in 0..<1_000 where (try? domain.filesystem.attributes(of: node, handle: nil)) == nil {
+                try await Task.sleep(for: .milliseconds(2))
+            }
+            #expect(try domain.filesystem.attributes(of: node, handle: nil).attributes.links == 0)
+            #expect(try await domain.give(permissions: 0o700, to: node).permissions == 0o700)
+            domain.filesystem.forget(node, lookups: 1_000)
+            #expect(throws: Failure.self) { _ = try domain.filesystem.attributes(of: node, handle: nil) }
+        }
+    }
+
     @Test func onlyTheLastNameThatGoesKeepsAFile() async throws {
         let domain = try SimulatedDomain(removedAge: .seconds(3600))
         try await domain.run {

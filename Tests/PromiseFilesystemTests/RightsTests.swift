@@ -122,6 +122,28 @@ import Testing
         }
     }
 
+    /// The move's answer was taken for agreed on, and the time that was known here told after it.
+    @Test(arguments: [false, true]) func aTimeThatOthersGaveStaysWhenTheFileIsMovedHere(isLost: Bool) async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("first", to: ["file"])
+            try await domain.expectBothSidesTheSame("before")
+            let item = try #require(await domain.provider.stored(at: ["file"])).identifier
+            let gate = Gate()
+            await domain.provider.holdListings(at: gate)
+            await domain.provider.change(item, time: 1_234_567)
+            if isLost { await domain.provider.loseAcknowledgements(1) }
+            try await domain.rename(["file"], to: ["moved"])
+            while await domain.provider.stored(at: ["moved"]) == nil { try await Task.sleep(for: .milliseconds(1)) }
+            await domain.provider.holdListings(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(await domain.provider.tree() == ["moved=first"])
+            #expect(await domain.provider.items[item]?.item.metadata.modificationTime == time)
+            #expect(try await domain.node(at: ["moved"]).modificationTime == time)
+        }
+    }
+
     /// The document has what was given to it here, and the version beside it no more than that.
     @Test func aModeGivenHereStaysWhenBothEditTheContent() async throws {
         let domain = try SimulatedDomain()

@@ -172,16 +172,38 @@ import Testing
             for now in stride(from: Int64(1_590), through: 2_000, by: 10) {
                 #expect(try save(id, at: now, transaction).due == time(1_600))
             }
-            // The engine puts it off, as it waits for something, or as it failed.
+            // The engine puts it off, as it waits for something.
             var row = try transaction.pending(.entry(id))!
-            (row.due, row.attempts, row.error) = (time(3_000), 2, .timedOut)
+            row.due = time(3_000)
             try transaction.setPending(row)
             row = try save(id, at: 2_010, transaction)
-            #expect(row.due == time(2_030) && row.attempts == 0 && row.error == nil && row.since == time(1_000))
+            #expect(row.due == time(2_030) && row.since == time(1_000))
             #expect(try save(id, at: 2_025, transaction).due == time(2_030))
             // The clock was set back.
             row = try save(id, at: 500, transaction)
             #expect(row.due == time(520) && row.since == time(500))
+        }
+    }
+
+    /// The whole of it was sent again after each change, and no error was shown between two of these.
+    @Test func whatIsRefusedAndGoesOnBeingChangedIsNotSentAgainForEachChange() throws {
+        try withTransaction { transaction throws(Failure) in
+            let id = try transaction.make(named: name("log")).entry.id
+            _ = try save(id, at: 1_000, transaction)
+            var refused = try transaction.pending(.entry(id))!
+            (refused.due, refused.attempts, refused.error, refused.message) = (time(1_600), 2, .quotaExceeded, "full")
+            try transaction.setPending(refused)
+            // Perhaps it fits now.
+            var row = try save(id, at: 1_500, transaction)
+            #expect(row.due == time(1_520) && row.attempts == 0 && row.error == nil && row.message == nil)
+            refused.due = time(1_700)
+            try transaction.setPending(refused)
+            for now in stride(from: Int64(1_600), through: 1_690, by: 10) {
+                #expect(try save(id, at: now, transaction) == refused)
+            }
+            // The clock was set back.
+            row = try save(id, at: 500, transaction)
+            #expect(row.due == time(520) && row.attempts == 0 && row.error == nil && row.since == time(500))
         }
     }
 

@@ -1,5 +1,8 @@
 import PromiseCore
+import PromiseIndex
+import PromiseProvider
 import PromiseSync
+import PromiseTestSupport
 import Testing
 
 @Suite struct BackgroundFetchesTests {
@@ -75,5 +78,25 @@ import Testing
         fetches.ended(node(1), .interrupted, at: .zero)
         fetches.ended(node(2), .done, at: .zero)
         #expect(next(&fetches) == [1])
+    }
+
+    /// It kept its place for ever: with thirty-two of them nothing else that is pinned came.
+    @Test func whatNobodyWaitsForIsGivenUpForNowWhenTheProviderIsBusy() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        let busy = ProviderError(.retryAfter(.milliseconds(1)), "busy")
+        await fixture.provider.failFetches(Array(repeating: busy, count: 20))
+        try await fixture.run {
+            let node = try await fixture.listed("a").id
+            fixture.engine.fetchInBackground([node])
+            #expect(await fixture.eventually { fixture.engine.hydrator.problem(of: node) != nil })
+            #expect(await fixture.eventually { !fixture.engine.hydrator.isBusy(node) })
+            #expect(await fixture.provider.fetches.count == 8)
+            #expect(try fixture.node("a")?.content == .absent)
+            // A program waits for as long as it takes.
+            try await fixture.hydrate(node)
+            #expect(try fixture.text("a") == "hello")
+            #expect(await fixture.provider.fetches.count == 21)
+        }
     }
 }

@@ -37,7 +37,14 @@ extension FileSystem: LocalTreeObserver {
         }
     }
 
-    package func treeChanged(_ changes: [TreeChange]) { echoes.add(changes) }
+    package func treeChanged(_ changes: [TreeChange]) {
+        for case .gone(_, var folder) in changes where folder.kind == .folder {
+            // Others have removed it: it answers who works in it, as one that is removed here, and has nothing in it.
+            (folder.linkCount, folder.isPopulated) = (0, true)
+            references.withLock { $0.keep(folder) }
+        }
+        echoes.add(changes)
+    }
 
     package func noteOpenWrites() {
         for node in opens.writtenNodes {

@@ -42,6 +42,7 @@ extension Transaction {
     }
 
     /// Puts a row for an entry that has none; else makes it due later again, and forgets failures.
+    /// What has waited too long keeps both.
     package func renewPending(_ entry: EntryID, _ renewal: PendingRenewal) throws(Failure) {
         precondition(entry.rawValue > 0, "an entry's id is positive: \(entry)")
         store.touch(entry)

@@ -201,7 +201,7 @@ package final class NeighbourPrefetch: Sendable {
                 return state.waiting.removeFirst()
             }
             guard let (node, size) = next else { return }
-            _ = hydrator.hydrate(node) { [self] result in ended(size, result) }
+            _ = hydrator.hydrate(node, inBackground: true) { [self] in ended(size, $0) }
         }
     }
 

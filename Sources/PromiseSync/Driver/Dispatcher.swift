@@ -51,7 +51,9 @@ final class Dispatcher: ActionPerformer {
         case .stepped(let waiter, let operation): engine.reply(waiter, operation)
         case .failFetches(let failure): engine.hydrator.failAll(failure)
         case .fetch(let node):
-            fetches[node] = engine.hydrator.hydrate(node) { [mailbox] in mailbox.post(.fetchEnded(node, $0)) }
+            fetches[node] = engine.hydrator.hydrate(node, inBackground: true) { [mailbox] in
+                mailbox.post(.fetchEnded(node, $0))
+            }
         case .endFetch(let node):
             guard let waiter = fetches.removeValue(forKey: node) else { return }
             engine.hydrator.detach(waiter, from: node)

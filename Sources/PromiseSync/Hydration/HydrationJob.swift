@@ -17,13 +17,6 @@ package typealias HydrationReply = @Sendable (Result<Void, Failure>) -> Void
 /// A job ends in three steps, so that no other job of the node has the file while this one does: it
 /// is *closed* by one thread, it goes from the hydrator's table, and whoever waits is answered.
 package final class HydrationJob: Sendable {
-    struct Waiter {
-        var id: UInt64
-        /// nil: the whole file, stored as such in the index.
-        var range: ByteRange?
-        var reply: HydrationReply
-    }
-
     /// What the provider calls the content. `size` is nil where nothing is agreed on.
     struct Source: Sendable {
         var reference: ItemReference
@@ -164,11 +157,11 @@ package final class HydrationJob: Sendable {
 
     /// True when the bytes are here, and stay until `handedOver`; else the reply comes later, unless the job ends (nil: ask
     /// again, after `waitWhileClosing`).
-    func wait(for range: ByteRange?, id: UInt64, program: String?, reply: @escaping HydrationReply) -> Bool? {
+    func wait(_ waiter: Waiter, for program: String?) -> Bool? {
         state.withLock { state in
             if state.isEnded || state.isGivenUp { return nil }
             if let program { state.program = program }
-            if let range {
+            if let range = waiter.range {
                 state.plan.read(range)
                 if state.plan.isPresent(range) {
                     state.serving.append(range)
@@ -177,7 +170,7 @@ package final class HydrationJob: Sendable {
             } else {
                 state.plan.wantsWhole = true
             }
-            state.waiters.append(Waiter(id: id, range: range, reply: reply))
+            state.waiters.append(waiter)
             return false
         }
     }
@@ -207,8 +200,6 @@ package final class HydrationJob: Sendable {
     /// Who waited for bytes last.
     var program: String? { state.withLock { $0.program } }
     func isHere(_ range: ByteRange) -> Bool { state.withLock { $0.plan.isPresent(range) } }
-    /// Somebody waits for it, and does not only want it here.
-    var isAwaited: Bool { state.withLock { !$0.waiters.isEmpty } }
     var isWanted: Bool { state.withLock { !$0.waiters.isEmpty || $0.plan.wantsWhole } }
     /// Nobody waits, nothing is on its way.
     var isIdle: Bool { state.withLock { $0.waiters.isEmpty && !$0.plan.wantsWhole && $0.plan.inFlight.isEmpty } }

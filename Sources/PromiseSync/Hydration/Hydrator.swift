@@ -104,16 +104,18 @@ package final class Hydrator: Sendable {
     // MARK: Waiting for content
 
     /// Replies when the whole content is here and the index says so. The id detaches the waiter; nil: replied already.
-    /// `program` goes into the ledger; nil: nobody waits for it on the mount.
-    package func hydrate(_ node: NodeID, for program: String? = nil, reply: @escaping HydrationReply) -> UInt64? {
-        request(node, range: nil, for: program, reply: reply)
+    /// `program` goes into the ledger; nil: nobody waits for it on the mount. `inBackground`: nor elsewhere.
+    package func hydrate(
+        _ node: NodeID, for program: String? = nil, inBackground: Bool = false, reply: @escaping HydrationReply
+    ) -> UInt64? {
+        request(node, HydrationJob.Waiter(isBackground: inBackground, reply: reply), for: program)
     }
 
     /// Replies when `range` is here. The id detaches the waiter; nil: replied already.
     package func read(
         _ node: NodeID, _ range: ByteRange, for program: String? = nil, reply: @escaping HydrationReply
     ) -> UInt64? {
-        request(node, range: range, for: program, reply: reply)
+        request(node, HydrationJob.Waiter(range: range, reply: reply), for: program)
     }
 
     /// Whether reading `range` needs nothing of the provider. False while there is no job, as nobody has looked then.
@@ -150,33 +152,34 @@ package final class Hydrator: Sendable {
     }
 
     /// Replies at once with nil, or later with an id.
-    private func request(_ node: NodeID, range: ByteRange?, for program: String?, reply: @escaping HydrationReply) -> UInt64? {
+    private func request(_ node: NodeID, _ wish: HydrationJob.Waiter, for program: String?) -> UInt64? {
+        var waiter = wish
         do throws(Failure) {
             // A job may end between being found and being joined; then the index knows more than it did.
             for _ in 0..<8 {
                 guard let job = try job(for: node) else {
-                    reply(.success(()))
+                    waiter.reply(.success(()))
                     return nil
                 }
-                let id = state.withLock { state in
+                waiter.id = state.withLock { state in
                     defer { state.nextWaiter += 1 }
                     return state.nextWaiter
                 }
-                guard let isHere = job.wait(for: range, id: id, program: program, reply: reply) else {
+                guard let isHere = job.wait(waiter, for: program) else {
                     job.waitWhileClosing()
                     continue
                 }
                 pump(job)
                 if isHere {
-                    reply(.success(()))
-                    job.handedOver([range].compactMap(\.self))
+                    waiter.reply(.success(()))
+                    job.handedOver([waiter.range].compactMap(\.self))
                     return nil
                 }
-                return id
+                return waiter.id
             }
-            reply(.failure(Failure(.busy, "the content of node \(node) keeps changing")))
+            waiter.reply(.failure(Failure(.busy, "the content of node \(node) keeps changing")))
         } catch {
-            reply(.failure(error))
+            waiter.reply(.failure(error))
         }
         return nil
     }
@@ -186,8 +189,7 @@ package final class Hydrator: Sendable {
         do throws(Failure) {
             for _ in 0..<8 {
                 guard let job = try job(for: node) else { return waiter.reply(.success(())) }
-                let isHere = job.wait(for: waiter.range, id: waiter.id, program: program, reply: waiter.reply)
-                guard let isHere else {
+                guard let isHere = job.wait(waiter, for: program) else {
                     job.waitWhileClosing()
                     continue
                 }
@@ -270,10 +272,8 @@ package final class Hydrator: Sendable {
             if attempts >= Hydrator.silentAttemptsMax { note(problem, of: job.node) }
             if await !makesRoom(for: range, of: job, after: problem, attempts: attempts) {
                 if problem.code == .localDiskFull, await streaming.goesOn(without: range, of: job) { return }
-                let isPatient = job.isAwaited || attempts < Hydrator.unawaitedAttemptsMax
-                guard let delay = pause(after: problem, of: job, attempts: attempts), isPatient,
-                    job.isWanted
-                else {
+                let goesOn = job.isAwaited || job.isWanted && attempts < Hydrator.unawaitedMax
+                guard goesOn, let delay = pause(after: problem, of: job, attempts: attempts) else {
                     job.fetchEnded(range)
                     fail(job, problem)
                     return
@@ -365,7 +365,7 @@ package final class Hydrator: Sendable {
     /// After so many attempts that brought nothing it is no secret that content does not come.
     private static let silentAttemptsMax = 4
     /// What nobody waits for is given up for now, and gives way to other files.
-    private static let unawaitedAttemptsMax = 8
+    private static let unawaitedMax = 8
 
     /// nil: not to be tried again.
     private func pause(after problem: ProviderError, of job: HydrationJob, attempts: Int) -> Duration? {

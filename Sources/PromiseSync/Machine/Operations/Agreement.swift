@@ -20,14 +20,27 @@ extension Operation {
         return !changes.tellsRights
     }
 
+    /// The provider was told another place, and nothing else.
+    private var tellsNoMetadata: Bool {
+        guard case .modify(_, let changes, _, _) = work else { return false }
+        return changes.metadata == nil
+    }
+
+    /// The answer shows what others did to rights or time.
+    func showsNews(_ item: Item, than agreed: Item) -> Bool {
+        tellsNoRights && agreed.hasOtherRights(than: item)
+            || tellsNoMetadata && agreed.hasOtherTime(than: item)
+    }
+
     /// What both sides agree on when the provider answers with `item`. Who only moved an item has
     /// not seen the content that somebody else gave it at the same moment, and who only edited it
     /// has not followed it where others moved it. `known` is what was agreed on before.
     func agreed(on item: Item, known: Item?, keepsTimes: Bool) -> Item {
         var agreed = item
         if let sent = sentMetadata { agreed.metadata = sent }
-        // What others did to its rights is seen by this answer only.
+        // What others did to its rights, or to its time, is seen by this answer only.
         if tellsNoRights, let known { agreed.takeRights(of: known) }
+        if tellsNoMetadata, let known, item.kind != .folder { agreed.takeTime(of: known) }
         if case .modify(_, let changes, _, _) = work, changes.place == nil, let known {
             (agreed.parent, agreed.name) = (known.parent, known.name)
         }
@@ -55,17 +68,20 @@ extension Operation {
 }
 
 enum Agreement {
-    /// The provider has what was sent, whose answer did not come. What was not told of rights has not changed
-    /// them: those that others gave are news.
+    /// The provider has what was sent, whose answer did not come. What was told neither of rights
+    /// nor of time has not changed them: those that others gave are news.
     static func reach(
         _ item: Item, _ sent: SentChange, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         var agreed = item
-        if !sent.tellsRights, let known = try transaction.synced(item.identifier)?.item {
-            agreed.takeRights(of: known)
+        let known = try transaction.synced(item.identifier)?.item
+        if !sent.tellsRights, let known { agreed.takeRights(of: known) }
+        let time = known?.metadata.modificationTime
+        if sent.base != nil, sent.modificationTime == time, item.kind != .folder, let known {
+            agreed.takeTime(of: known)
         }
         try transaction.setSynced(SyncedItem(item: agreed, edits: sent.edits))
-        let isNews = agreed.hasOtherRights(than: item)
+        let isNews = agreed.hasOtherRights(than: item) || agreed.hasOtherTime(than: item)
         try transaction.setRemote(item.identifier, isNews ? .present(item) : nil)
         if isNews { turn.noteDivergence() }
     }
@@ -98,6 +114,15 @@ extension Item {
     mutating func takeRights(of other: Item) {
         let rights = other.metadata
         (metadata.mode, metadata.owner, metadata.group) = (rights.mode, rights.owner, rights.group)
+    }
+
+    mutating func takeTime(of other: Item) {
+        metadata.modificationTime = other.metadata.modificationTime
+    }
+
+    /// That of a folder comes of what is in it.
+    func hasOtherTime(than other: Item) -> Bool {
+        kind != .folder && metadata.modificationTime != other.metadata.modificationTime
     }
 
     func hasOtherRights(than other: Item) -> Bool {

@@ -231,7 +231,7 @@ enum Answering {
         try transaction.setSynced(SyncedItem(item: agreed, edits: operation.edits))
         let isSamePlace = agreed.parent == item.parent && agreed.name == item.name
         let told = try turn.withAgreedMetadata(item, transaction)
-        let isNews = operation.tellsNoRights && agreed.hasOtherRights(than: told)
+        let isNews = operation.showsNews(told, than: agreed)
         if agreed.version == item.version, agreed.kind == item.kind, isSamePlace, !isNews {
             try transaction.setRemote(item.identifier, nil)
         } else {

@@ -1,6 +1,7 @@
 import PromiseContent
 import PromiseCore
 import PromiseIndex
+import PromiseProvider
 import PromiseSystem
 
 /// Content that is written to: when it has rested, and what becomes of it when it never does.
@@ -70,12 +71,23 @@ enum Unrest {
     /// It was sent, and has changed again: it may wait for as long once more. What only went out of
     /// the way of others has not been sent.
     static func sent(_ operation: Operation, _ row: inout Pending, _ turn: inout Turn) {
-        turn.remember { $0.operations.torn[operation.subject] = nil }
+        if operation.source != nil {
+            turn.remember { $0.operations.torn[operation.subject] = nil }
+        }
         guard case .entry = operation.subject, operation.kind != .compare,
             operation.places.last.map({ !AsideName.isOne($0.name) }) ?? true,
             isLong(row, doublings: 0, turn)
         else { return }
+        let since = row.since
         beginAgain(&row, turn)
+        // Its content has not been sent, and has waited for as long as before.
+        if movedOnly(operation) { row.since = since }
+    }
+
+    /// Its content did not rest, and was left out.
+    private static func movedOnly(_ operation: Operation) -> Bool {
+        guard case .modify(_, let changes, nil, _) = operation.work else { return false }
+        return operation.kind == .upload && changes.target == nil
     }
 
     /// It was written to while it was sent. What never rests is not sent again and again for that.
