@@ -305,4 +305,26 @@ import Testing
         let done = machine.take()
         #expect(!done.contains("modify /other"), "\(done)")
     }
+
+    /// A listing showed it there before the answer came, as something new; the answer could not be stored, and nothing went on.
+    @Test func whatOthersMoveBeforeItsAnswerComesIsTheSameItem() throws {
+        let fixture = try start(with: [MachineFixture.item("v", .folder)])
+        let machine = fixture.machine
+        try fixture.open("v", 7)
+        machine.answer("list", "nothing", .items([], isLast: true))
+        let made = try fixture.make("a", .link)
+        machine.pass(.seconds(1))
+        machine.happen("somebody looks", .lookWanted(everything: true))
+        machine.answer("list /v", "a", .items([MachineFixture.item("a", .link, in: "id-v")], isLast: true))
+        #expect(machine.answer("create a", "done", .item(MachineFixture.item("a", .link))))
+        machine.pass(.seconds(5))
+        let folder = try #require(try fixture.node("v"))
+        let found = try fixture.index.read { transaction throws(Failure) in
+            try transaction.entry(in: folder, named: FileName("a")!)
+        }
+        #expect(try fixture.node("a") == nil)
+        #expect(found?.node == made)
+        let done = machine.take()
+        #expect(done.hasSuffix("> 5 s later\nmake room"), "it was:\n\(done)")
+    }
 }

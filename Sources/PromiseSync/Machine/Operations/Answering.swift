@@ -219,7 +219,9 @@ enum Answering {
             // While it was made, it took over the item of a name that was removed here, and stays that.
             return try storeWithoutEntry(item, of: operation, isAwaited: true, &turn, transaction)
         }
+        var news: Item?
         if entry.identifier != item.identifier {
+            news = try EarlyNews.giveWay(item, to: entry, &turn, transaction)
             entry.identifier = item.identifier
             try transaction.update(entry)
         }
@@ -232,7 +234,10 @@ enum Answering {
         let isSamePlace = agreed.parent == item.parent && agreed.name == item.name
         let told = try turn.withAgreedMetadata(item, transaction)
         let isNews = operation.showsNews(told, than: agreed)
-        if agreed.version == item.version, agreed.kind == item.kind, isSamePlace, !isNews {
+        if let news {
+            try transaction.setRemote(item.identifier, .present(news))
+            turn.noteDivergence()
+        } else if agreed.version == item.version, agreed.kind == item.kind, isSamePlace, !isNews {
             try transaction.setRemote(item.identifier, nil)
         } else {
             try transaction.setRemote(item.identifier, .present(told))
