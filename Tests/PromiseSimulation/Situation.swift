@@ -13,11 +13,15 @@ final class Situation: @unchecked Sendable {
         case refusedCall, folderGoesMeanwhile, exchange, failedWrite, sameContent, listingInPages, twoOperations, cutMove,
             deathInMove, oldListing, removedWhileSent, savedTwice, editMeetsMove, newNameOfOld, movedAgain,
             linkShownAsFile, exchangeBeforePowerCut, movedBack, conflictMovedBack,
-            endBeforePowerCut, heldOpen, treeMeetsMove, emptyMade, exchangedBack
+            endBeforePowerCut, heldOpen, treeMeetsMove, emptyMade, exchangedBack,
+            removalMeetsEdit, movedOn, editedInPieces
 
         /// What a seed chooses from. The others are played by their names alone, so that seeds mean
         /// what they meant before.
-        static let chosen = allCases.filter { ![.treeMeetsMove, .emptyMade, .exchangedBack].contains($0) }
+        static let chosen = allCases.filter { !byName.contains($0) }
+        private static let byName: [Story] = [
+            .treeMeetsMove, .emptyMade, .exchangedBack, .removalMeetsEdit, .movedOn, .editedInPieces,
+        ]
     }
 
     let simulation: Simulation
@@ -69,6 +73,9 @@ final class Situation: @unchecked Sendable {
             case .treeMeetsMove: try await treeMeetsMove()
             case .emptyMade: try await emptyMade()
             case .exchangedBack: try await exchangedBack()
+            case .removalMeetsEdit: try await removalMeetsEdit()
+            case .movedOn: try await movedOn()
+            case .editedInPieces: try await editedInPieces()
             }
             note("the situation is over")
             world.expect(expected, in: root, orMore: isUncertain)

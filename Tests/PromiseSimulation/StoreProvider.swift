@@ -24,9 +24,15 @@ struct Snag {
     /// Before the call arrives, and before its answer does, in milliseconds.
     var delay = 0
     var pause = 0
+    /// Between the parts of what is fetched, which come one by one then.
+    var partPause = 0
 
-    init(_ call: String, refuses: Bool = false, losesAnswer: Bool = false, delay: Int = 0, pause: Int = 0) {
+    init(
+        _ call: String, refuses: Bool = false, losesAnswer: Bool = false, delay: Int = 0, pause: Int = 0,
+        partPause: Int = 0
+    ) {
         (self.call, self.refuses, self.losesAnswer, self.delay, self.pause) = (call, refuses, losesAnswer, delay, pause)
+        self.partPause = partPause
     }
 }
 
@@ -200,7 +206,9 @@ final class StoreProvider: Provider, @unchecked Sendable {
     func fetchContents(
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
-        let bytes = try await carry("fetch") { () throws(ProviderError) in
+        let what = "fetch " + reference.path.map(\.display).joined(separator: "/")
+        let partPause = snags.first { what.hasPrefix($0.call) }?.partPause ?? 0
+        let bytes = try await carry(what) { () throws(ProviderError) in
             let found = try find(reference)
             guard found.kind == .file else { throw ProviderError(.notFound, "it is no file") }
             guard found.version == version.rawValue else { throw ProviderError(.stale, "there is another version") }
@@ -210,8 +218,8 @@ final class StoreProvider: Provider, @unchecked Sendable {
         if isGone { throw ProviderError(.offline, "the machine is gone") }
         let range = range ?? ByteRange(0, UInt64(bytes.count))
         let part = Array(bytes[min(Int(range.lower), bytes.count)..<min(Int(range.upper), bytes.count)])
-        guard line.broken > 0 else { return try give(part, at: range.lower, to: sink) }
-        try await giveSlowly(part, at: range.lower, of: reference, version, to: sink)
+        guard line.broken > 0 || partPause > 0 else { return try give(part, at: range.lower, to: sink) }
+        try await giveSlowly(part, at: range.lower, of: reference, version, to: sink, pause: partPause)
     }
 
     private func give(_ part: [UInt8], at offset: UInt64, to sink: any ContentSink) throws(ProviderError) {
@@ -224,7 +232,7 @@ final class StoreProvider: Provider, @unchecked Sendable {
     /// Of a file that is overwritten meanwhile the rest is what it has then, as in a folder, and only a look at the end tells.
     private func giveSlowly(
         _ part: [UInt8], at offset: UInt64, of reference: ItemReference, _ version: ContentVersion,
-        to sink: any ContentSink
+        to sink: any ContentSink, pause: Int
     ) async throws(ProviderError) {
         var position = 0
         while position < part.count {
@@ -235,7 +243,7 @@ final class StoreProvider: Provider, @unchecked Sendable {
             }
             try give(bytes, at: offset + UInt64(position), to: sink)
             position = end
-            await simulation.sleep(.milliseconds(1 + simulation.pick(line.delayMax)))
+            await simulation.sleep(.milliseconds(1 + simulation.pick(line.delayMax) + pause))
             if isGone || line.isOffline { throw ProviderError(.offline, "the network is gone") }
             if simulation.chance(line.broken) { throw ProviderError(.retry, "the connection broke") }
         }
@@ -287,7 +295,7 @@ final class StoreProvider: Provider, @unchecked Sendable {
         return try await carry(what, isChange: true) { () throws(ProviderError) in
             var item = try find(reference)
             if store.kind.hasConditions { try check(item, baseVersion) }
-            if contents != nil, item.version != baseVersion?.rawValue { store.overwrite(item) }
+            if !store.kind.hasConditions, contents != nil, item.version != baseVersion?.rawValue { store.overwrite(item) }
             if let contents {
                 item.bytes = try read(contents)
                 item.version = store.version(of: item.bytes)
@@ -324,7 +332,7 @@ final class StoreProvider: Provider, @unchecked Sendable {
         try await carry(what, isChange: true) { () throws(ProviderError) in
             guard let item = try? find(reference) else { return try checkFolder(of: reference) }
             if store.kind.hasConditions { try check(item, baseVersion) }
-            if item.version != baseVersion?.rawValue { store.overwrite(item) }
+            if !store.kind.hasConditions, item.version != baseVersion?.rawValue { store.overwrite(item) }
             guard store.children(of: item.number).isEmpty else { throw ProviderError(.conflict, "it is not empty") }
             store.remove(item.number)
         }

@@ -265,6 +265,24 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// The removal of a file was on its way when others edited it, and took what they wrote with it.
+    @Test(.timeLimit(.minutes(5))) func aRemovalThatArrivesLateTakesNoEditOfOthers() async throws {
+        let run = try await simulate(["--situation", "removalMeetsEdit", "--seed", "1", "--schedules", "12"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
+    /// A machine that had died before its move was answered told of it once more, and undid what others had moved since.
+    @Test(.timeLimit(.minutes(5))) func whatOthersMovedOnIsNotMovedBackAfterAStart() async throws {
+        let run = try await simulate(["--situation", "movedOn", "--seed", "1", "--schedules", "12"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
+    /// Others replaced a file in the middle of a fetch, and what had come of both versions was kept, and sent, as one.
+    @Test(.timeLimit(.minutes(5))) func piecesOfTwoVersionsAreNotOneFile() async throws {
+        let run = try await simulate(["--situation", "editedInPieces", "--seed", "1", "--schedules", "12"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// Fetches that break off, reads and writes of parts, and what others replace before all of it has come.
     @Test(.timeLimit(.minutes(10))) func filesThatComeInPiecesLoseNothing() async throws {
         let run = try await simulate(

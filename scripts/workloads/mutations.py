@@ -108,6 +108,15 @@ MUTATIONS = [
      "if !FAULTY { try turn.remind(.deletion(item.identifier), transaction) }"),
 ]
 
+# Situations that come by name alone (`simulate --situation NAME`), and what each is there to find: that is all which the process of
+# situations plays for it.
+PLAYED_BY = {
+    "7-pieces-are-of-two-versions": "editedInPieces",
+    "7-pieces-are-not-kept": "editedInPieces",
+    "told-before-it-is-looked": "movedOn",
+    "deleted-without-a-base": "removalMeetsEdit",
+}
+
 # Which fault is in; read once.
 SWITCH = """
 import Glibc
@@ -169,10 +178,11 @@ def schedules_until_found(executable, name, limit):
     """Three processes, each with seeds of its own, one of them with situations, one with large files; the number of schedules
     run when the first has found something, or None."""
     part = limit // 3
+    situations = ["--situation", PLAYED_BY[name]] if name in PLAYED_BY else ["--situations"]
     environment = dict(os.environ, PROMISEFS_MUTATION=name)
     runs = [subprocess.Popen([executable, "--seed", str(1 + index * part), "--schedules", str(part), "--stop", *more],
                              stdout=subprocess.PIPE, text=True, env=environment)
-            for index, more in enumerate(([], ["--situations"], ["--large-files", "--swarm"]))]
+            for index, more in enumerate(([], situations, ["--large-files", "--swarm"]))]
     try:
         while True:
             for run in runs:

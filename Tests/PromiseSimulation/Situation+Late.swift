@@ -1,0 +1,58 @@
+import PromiseCore
+import PromiseFilesystem
+
+/// What others do between the moment at which something was known here and the moment at which that is acted upon.
+extension Situation {
+    /// The call that removes a file is on its way when others edit it: what they wrote comes back.
+    func removalMeetsEdit() async throws(Failure) {
+        // Without conditions it goes, and nobody could keep it.
+        guard world.store.kind.hasConditions else { return }
+        let name = simulation.chance(50) ? "a" : "d/x"
+        snag(here, Snag("delete \(root)/\(name)", delay: 12_000 + simulation.pick(8_000)))
+        try await remove(here, name)
+        try await wait("the call") { machine(here).provider.snags.isEmpty }
+        let token = world.ledger.token()
+        let text = simulation.chance(50) ? expected[name]! + token : token
+        try await save(there, name, text)
+        try await wait("the edit") { storedText(name) == text }
+        expected[name] = text
+    }
+
+    /// A move was carried out, and its machine died before the answer came; others have moved the thing on since. A
+    /// machine that starts looks before it tells: told once more, the first move would undo the second.
+    func movedOn() async throws(Failure) {
+        let old = ["v", "a", "d"][simulation.pick(3)]
+        snag(here, Snag("modify \(root)", pause: 60_000))
+        try await move(here, old, to: "w")
+        try await wait("the move") { stored("w") != nil }
+        world.stop(here)
+        try await wait("the move, there") { shows(there, "w") && !shows(there, old) }
+        try await move(there, "w", to: "g")
+        try await wait("their move") { stored("g") != nil && stored("w") == nil }
+        await pause(3_000)
+        _ = world.start(here)
+        for end in ["", "/", "/x"] { expected["g" + end] = expected.removeValue(forKey: old + end) }
+    }
+
+    /// A file is written to while it comes, and others replace it in the middle of that: of what has come nobody knows
+    /// of which version it is. What was written here is kept beside theirs, with holes, and is sent to nobody.
+    func editedInPieces() async throws(Failure) {
+        let texts = (0..<2).map { _ in (0..<60).map { _ in world.ledger.token() }.joined() }
+        try await save(there, "c", texts[0])
+        try await wait("the file") { storedText("c") == texts[0] && shows(here, "c", texts[0]) }
+        // Nothing else tells of the new version before the fetch ends.
+        for _ in 0..<3 { snag(here, Snag("list \(root)", delay: 45_000)) }
+        snag(here, Snag("fetch \(root)/c", partPause: 700))
+        note("machine \(here) writes into c")
+        let on = machine(here)
+        let file = try await on.open(try await on.node(at: path("c")).node, flags: 1)
+        try await on.write(Array(world.ledger.token().utf8), to: file, at: 0)
+        on.close(file)
+        try await wait("the fetch") { !on.provider.snags.contains { $0.partPause > 0 } }
+        await simulation.sleep(.milliseconds(1_000 + simulation.pick(1_000)))
+        try await save(there, "c", texts[1])
+        try await wait("the new version") { storedText("c") == texts[1] }
+        expected["c"] = texts[1]
+        try await wait("both") { showsConflict(here) }
+    }
+}
