@@ -165,7 +165,7 @@ struct MachineRunner {
                 throw error
             }
         }
-        if machine.isAskingDue { try handle(.askingDue) }
+        if machine.isAskingDue(at: now()) { try handle(.askingDue) }
         try handle(.fetchingDue)
         while let folder = machine.nextMade(at: now()) { try handle(.madeDue(folder)) }
         if machine.mayTell { try handle(.tellingDue) }

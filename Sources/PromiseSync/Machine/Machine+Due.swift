@@ -19,8 +19,7 @@ extension Machine {
 
     /// A folder that is to be listed again now. It is taken out of the queue.
     mutating func nextListing(at now: Moment) -> ItemIdentifier? {
-        // Also of those of which nothing is heard: each may have a thread of the provider's for good.
-        guard memory.listings.running.count < listingsMax else { return nil }
+        guard memory.listings.hasPlace(of: listingsMax, at: now.uptime) else { return nil }
         return memory.listings.due.next(at: now.uptime)
     }
 
@@ -31,16 +30,17 @@ extension Machine {
 
     /// What is under way may show what is missing; but a poll of everything may be under way for
     /// long.
-    var isAskingDue: Bool {
+    func isAskingDue(at now: Moment) -> Bool {
         !memory.questions.missing.isEmpty
-            && (memory.listings.running.isEmpty || !memory.feed.polled.isEmpty)
+            && (memory.listings.isResting(at: now.uptime) || !memory.feed.polled.isEmpty)
     }
 
     /// A folder that was made here, one at a time, when nothing else is to be looked at.
     mutating func nextMade(at now: Moment) -> ItemIdentifier? {
         let isDue = memory.listings.due.nextDue().map { $0 <= now.uptime } ?? false
         guard memory.questions.missing.isEmpty, memory.listings.unscanned.isEmpty, !isDue,
-            memory.listings.running.isEmpty
+            memory.listings.isResting(at: now.uptime),
+            memory.listings.hasPlace(of: listingsMax, at: now.uptime)
         else { return nil }
         return memory.listings.made.next(isBusy: !memory.operations.running.isEmpty, at: now.uptime)
     }
@@ -60,8 +60,10 @@ extension Machine {
             candidates.append(Machine.roomInterval)
         }
         guard memory.connection.isOnline else { return candidates.min() }
-        memory.listings.passOverSilent(at: now.uptime)
-        if !memory.listings.unscanned.isEmpty { candidates.append(ListingMemory.silencePatience) }
+        memory.listings.passOverSilent(of: listingsMax, at: now.uptime)
+        if !memory.listings.unscanned.isEmpty || !memory.questions.missing.isEmpty {
+            candidates.append(ListingMemory.silencePatience)
+        }
         if let next = memory.fetches.nextPass, memory.operations.pausedSince == nil {
             candidates.append(max(next - now.uptime, .milliseconds(1)))
         }
@@ -74,10 +76,15 @@ extension Machine {
             let soonest = max(quiet, .milliseconds(memory.operations.running.isEmpty ? 5 : 50))
             candidates.append(max(.nanoseconds(due.rawValue - now.time.rawValue), soonest))
         }
-        if memory.listings.running.count < listingsMax, let due = memory.listings.due.nextDue() {
-            candidates.append(max(due - now.uptime, .milliseconds(1)))
+        if let due = memory.listings.due.nextDue() {
+            let hasPlace = memory.listings.hasPlace(of: listingsMax, at: now.uptime)
+            candidates.append(
+                hasPlace
+                    ? max(due - now.uptime, .milliseconds(1)) : ListingMemory.silencePatience)
         }
-        if let due = memory.listings.made.due(isBusy: !memory.operations.running.isEmpty) {
+        if !memory.listings.isStuck(with: listingsMax, at: now.uptime),
+            let due = memory.listings.made.due(isBusy: !memory.operations.running.isEmpty)
+        {
             candidates.append(max(due - now.uptime, .milliseconds(1)))
         }
         return candidates.min()

@@ -79,12 +79,39 @@ struct ListingMemory {
     /// A provider's file system may hang below one folder, and a listing there never come.
     static let silencePatience = Duration.seconds(60)
 
-    /// What is told in other folders does not wait for those of which nothing is heard.
-    mutating func passOverSilent(at now: Duration) {
+    /// So many of those hold up no others: each may have a thread of the provider's for good.
+    private static let silentMax = 2
+
+    /// Nothing was heard of it for long, and nothing waits for it any more.
+    func isSilent(_ listing: Listing, at now: Duration) -> Bool {
+        now - listing.heard >= ListingMemory.silencePatience
+    }
+
+    /// Nothing runs that may still show something.
+    func isResting(at now: Duration) -> Bool {
+        running.values.allSatisfy { isSilent($0, at: now) }
+    }
+
+    /// Of `max` places, one more folder can be listed.
+    func hasPlace(of max: Int, at now: Duration) -> Bool {
+        if running.count < max { return true }
+        let silentCount = running.values.count(where: { isSilent($0, at: now) })
+        return running.count - min(silentCount, ListingMemory.silentMax) < max
+    }
+
+    /// What is told in other folders does not wait for those of which nothing is heard, nor for those
+    /// that no place comes free for.
+    mutating func passOverSilent(of max: Int, at now: Duration) {
         guard !unscanned.isEmpty else { return }
-        for listing in running.values where now - listing.heard >= ListingMemory.silencePatience {
+        for listing in running.values where isSilent(listing, at: now) {
             unscanned.remove(listing.identifier)
         }
+        if isStuck(with: max, at: now) { unscanned = [] }
+    }
+
+    /// No place comes free any more.
+    func isStuck(with max: Int, at now: Duration) -> Bool {
+        !hasPlace(of: max, at: now) && isResting(at: now)
     }
 
     func listing(_ number: Int) -> Listing? { running.values.first { $0.number == number } }

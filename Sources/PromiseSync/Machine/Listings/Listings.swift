@@ -129,7 +129,7 @@ enum Listings {
             // nothing.
             turn.remember { $0.listings.inMotion.insert(identifier) }
         } else if let listing = turn.memory.listings.running[folder] {
-            let isSilent = turn.now.uptime - listing.heard > ListingMemory.silencePatience
+            let isSilent = turn.memory.listings.isSilent(listing, at: turn.now.uptime)
             turn.listAgain(identifier, after: isSilent ? .seconds(5) : .milliseconds(50))
         } else {
             try start(folder, identifier, isFirst: false, &turn, transaction)
