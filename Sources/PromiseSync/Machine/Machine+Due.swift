@@ -5,6 +5,8 @@ import PromiseIndex
 
 extension Machine {
     static let roomInterval = Duration.seconds(5)
+    /// How long folders that are listed for the first time may show what is missing.
+    private static let missingPatience = Duration.seconds(10)
 
     /// Somebody who waits has nothing better to do with the line.
     private var listingsMax: Int {
@@ -29,10 +31,17 @@ extension Machine {
     }
 
     /// What is under way may show what is missing; but a poll of everything may be under way for
-    /// long.
-    func isAskingDue(at now: Moment) -> Bool {
-        !memory.questions.missing.isEmpty
-            && (memory.listings.isResting(at: now.uptime) || !memory.feed.polled.isEmpty)
+    /// long, and so may a walk through folders that nobody has seen.
+    mutating func isAskingDue(at now: Moment) -> Bool {
+        if memory.questions.missing.isEmpty {
+            memory.questions.missingSince = nil
+            return false
+        }
+        let since = memory.questions.missingSince ?? now.uptime
+        memory.questions.missingSince = since
+        if !memory.feed.polled.isEmpty { return true }
+        let isLong = now.uptime - since >= Machine.missingPatience
+        return memory.listings.isResting(at: now.uptime, again: isLong)
     }
 
     /// A folder that was made here, one at a time, when nothing else is to be looked at.

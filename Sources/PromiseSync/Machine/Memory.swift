@@ -87,16 +87,18 @@ struct ListingMemory {
         now - listing.heard >= ListingMemory.silencePatience
     }
 
-    /// Nothing runs that may still show something.
-    func isResting(at now: Duration) -> Bool {
-        running.values.allSatisfy { isSilent($0, at: now) }
+    /// Nothing runs that may still show something. `again`: of folders that were listed before.
+    func isResting(at now: Duration, again: Bool = false) -> Bool {
+        running.values.allSatisfy { again && $0.isFirst || isSilent($0, at: now) }
     }
 
-    /// Of `max` places, one more folder can be listed.
+    /// Of `max` places, one more folder can be listed again. What is listed for the first time, for
+    /// programs or ahead of a walk, keeps none: a walk may go on for an hour.
     func hasPlace(of max: Int, at now: Duration) -> Bool {
         if running.count < max { return true }
-        let silentCount = running.values.count(where: { isSilent($0, at: now) })
-        return running.count - min(silentCount, ListingMemory.silentMax) < max
+        let again = running.values.filter { !$0.isFirst }
+        let silentCount = again.count(where: { isSilent($0, at: now) })
+        return again.count - min(silentCount, ListingMemory.silentMax) < max
     }
 
     /// What is told in other folders does not wait for those of which nothing is heard, nor for those
@@ -111,7 +113,7 @@ struct ListingMemory {
 
     /// No place comes free any more.
     func isStuck(with max: Int, at now: Duration) -> Bool {
-        !hasPlace(of: max, at: now) && isResting(at: now)
+        !hasPlace(of: max, at: now) && isResting(at: now, again: true)
     }
 
     func listing(_ number: Int) -> Listing? { running.values.first { $0.number == number } }
@@ -128,6 +130,8 @@ struct ListingMemory {
 struct QuestionMemory {
     /// Items that a listing no longer showed, to be asked for one by one.
     var missing: Set<ItemIdentifier> = []
+    /// Uptime of the first look for work at which there were some; nil: there are none.
+    var missingSince: Duration?
     /// What is being asked for, or looked into, and the uptime when that began.
     var asked: [ItemIdentifier: Duration] = [:]
     /// Those that are said to be gone, until something of use is heard; how many operations had ended when each was asked for.

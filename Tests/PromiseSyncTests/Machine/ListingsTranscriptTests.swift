@@ -98,6 +98,25 @@ import Testing
             """)
     }
 
+    /// Such a walk may go on for an hour, and nothing else was looked at meanwhile.
+    @Test func aWalkThroughFoldersThatNobodyHasSeenHoldsUpNothingElse() throws {
+        let fixture = try MachineFixture()
+        let names = ["a", "b", "c", "d"]
+        let folders = names.map { MachineFixture.item($0, .folder) }
+        fixture.start(with: folders + [MachineFixture.item("file")])
+        let machine = fixture.machine
+        for (index, name) in names.enumerated() { try fixture.open(name, UInt64(index) + 10) }
+        fixture.tellNews()
+        machine.pass(.seconds(1))
+        #expect(machine.answer("list / again", "no file", .items(folders, isLast: true)))
+        let before = machine.take()
+        #expect(!before.contains("find"), "\(before)")
+        machine.pass(.seconds(11))
+        machine.answer("list /a", "empty", .items([], isLast: true))
+        let after = machine.take()
+        #expect(after.contains("find id-file at /file"), "\(after)")
+    }
+
     /// What others had made in its place at the provider was put into the file.
     @Test func whatIsAFileHereIsNotListed() throws {
         let fixture = try MachineFixture()
