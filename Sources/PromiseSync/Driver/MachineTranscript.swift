@@ -40,6 +40,9 @@ package final class MachineTranscript {
     /// When the provider is said to be tried again.
     package var nextTry: Timestamp? { runner.machine.memory.connection.nextTry }
 
+    /// Of how much it is remembered that our own operations changed it.
+    package var touchedCount: Int { runner.machine.memory.operations.touchedCount }
+
     package init(
         index: Index, content: ContentStore, root: ItemIdentifier, capabilities: Capabilities,
         configuration: SyncEngine.Configuration, observer: any LocalTreeObserver

@@ -99,4 +99,35 @@ import Testing
         let done = machine.take()
         #expect(done.contains("list /new again"), "\(done)")
     }
+
+    /// It was kept of each file of an endless copy, and after that for as long as the folder hung.
+    @Test func whatOurOperationsTouchedIsForgottenAndWhatComesAfterAllIsNotBelieved() throws {
+        let shown = ["x", "0"].map { MachineFixture.item($0, .link) }
+        let fixture = try start(with: [], shown)
+        let machine = fixture.machine
+        func move(_ item: Item, from name: String, to other: String) throws {
+            try fixture.rename(name, to: other)
+            machine.pass(.seconds(1))
+            var moved = item
+            moved.name = FileName(other)!
+            #expect(machine.answer("modify", "done", .item(moved)))
+        }
+        fixture.tellNews()
+        machine.pass(.seconds(61))
+        #expect(machine.take().contains("list / again"))
+        try move(shown[0], from: "x", to: "y")
+        for number in 1...1_100 {
+            try move(shown[1], from: "\(number - 1)", to: "\(number)")
+            guard number % 100 == 0 else { continue }
+            let page = ChangePage(anchor: Anchor(rawValue: "\(number)"))
+            #expect(machine.answer("wait for changes", "nothing", .changes(page)))
+        }
+        #expect(machine.touchedCount < 200)
+        _ = machine.take()
+        #expect(machine.answer("list / again", "as it was", .items(shown, isLast: true)))
+        machine.pass(.seconds(1))
+        let after = machine.take()
+        #expect(after.contains("list / again"), "\(after)")
+        #expect(try fixture.node("x") == nil && fixture.node("y") != nil)
+    }
 }
