@@ -43,6 +43,9 @@ package final class MachineTranscript {
     /// How many folders are remembered in which something of ours was looked for.
     package var lookCount: Int { runner.machine.memory.questions.looks.count }
 
+    /// Of how much it is remembered that our own operations changed it.
+    package var touchedCount: Int { runner.machine.memory.operations.touchedCount }
+
     package init(
         index: Index, content: ContentStore, root: ItemIdentifier, capabilities: Capabilities,
         configuration: SyncEngine.Configuration, observer: any LocalTreeObserver

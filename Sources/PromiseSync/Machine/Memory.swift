@@ -22,6 +22,20 @@ struct Memory {
     /// When room was looked for last, by uptime; nil: never.
     var roomChecked: Duration?
     var limits = Limits()
+
+    /// Of what our own operations changed all goes that no answer to come is older than. What is
+    /// silent is not waited for: should it be heard again it is doubted.
+    mutating func forgetTouched(at now: Duration) {
+        var counts = Array(questions.gone.values)
+        for asked in questions.asked.values
+        where now - asked.time < ListingMemory.silencePatience {
+            counts.append(asked.operationCount)
+        }
+        for listing in listings.running.values where !listings.isSilent(listing, at: now) {
+            counts.append(listing.operationCount)
+        }
+        operations.forgetTouched(before: counts.min() ?? operations.count, feed: feed.answersKnow)
+    }
 }
 
 /// Whether the provider can be reached.
@@ -101,8 +115,8 @@ struct ListingMemory {
         return again.count - min(silentCount, ListingMemory.silentMax) < max
     }
 
-    /// What is told in other folders does not wait for those of which nothing is heard, nor for those
-    /// that no place comes free for.
+    /// What is told in other folders does not wait for those of which nothing is heard, nor for
+    /// those that no place comes free for.
     mutating func passOverSilent(of max: Int, at now: Duration) {
         guard !unscanned.isEmpty else { return }
         for listing in running.values where isSilent(listing, at: now) {
@@ -132,8 +146,14 @@ struct QuestionMemory {
     var missing: Set<ItemIdentifier> = []
     /// Uptime of the first look for work at which there were some; nil: there are none.
     var missingSince: Duration?
-    /// What is being asked for, or looked into, and the uptime when that began.
-    var asked: [ItemIdentifier: Duration] = [:]
+    /// What is being asked for, or looked into.
+    var asked: [ItemIdentifier: Asked] = [:]
+
+    struct Asked {
+        /// Uptime of its beginning, and how many operations had ended then.
+        var time: Duration
+        var operationCount: Int
+    }
     /// Those that are said to be gone, until something of use is heard; how many operations had ended when each was asked for.
     var gone: [ItemIdentifier: Int] = [:]
     /// Those that are asked for as a fetch found another version, not as a listing missed them.
@@ -165,6 +185,8 @@ struct OperationMemory {
     /// it.
     var touchedItems: [ItemIdentifier: Int] = [:]
     var touchedPlaces: [ItemPlace: Int] = [:]
+    /// How many operations had ended with the last one of which that was forgotten.
+    var forgotten = -1
     var blocked = BlockedWork()
     /// How often what never rests was written to while it was sent.
     var torn: [Pending.Subject: Int] = [:]
@@ -203,11 +225,17 @@ struct OperationMemory {
 
     /// An operation on the item, or in its place, is under way or ended after `count` others had.
     func isNewer(_ item: Item, in folder: ItemIdentifier, than count: Int) -> Bool {
-        if running.isEmpty && touchedItems.isEmpty && touchedPlaces.isEmpty { return false }
+        if running.isEmpty && touchedItems.isEmpty && touchedPlaces.isEmpty {
+            return forgotten > count
+        }
         let place = ItemPlace(parent: folder, name: item.name)
         if isBusy(item.identifier) || isBusy(place) { return true }
-        return touchedItems[item.identifier, default: -1] > count
-            || touchedPlaces[place, default: -1] > count
+        return isTouched(item.identifier, since: count) || touchedPlaces[place, default: -1] > count
+    }
+
+    /// An operation on it ended after `count` others had, or may have.
+    func isTouched(_ item: ItemIdentifier, since count: Int) -> Bool {
+        touchedItems[item, default: forgotten] > count
     }
 
     /// An operation has ended, whatever came of it.
@@ -218,16 +246,24 @@ struct OperationMemory {
         if let identifier = operation.identifier { touchedItems[identifier] = count }
     }
 
-    /// But for what an answer to a question that was asked after `count` operations may not know.
-    mutating func forgetTouched(before count: Int) {
-        touchedItems = touchedItems.filter { $0.value > count }
-        touchedPlaces = touchedPlaces.filter { $0.value > count }
+    /// But for what an answer to a question that was asked after `asked` operations, or one of a
+    /// feed that was asked after `feed`, may not know.
+    fileprivate mutating func forgetTouched(before asked: Int, feed: Int) {
+        forgetTouched(before: min(asked, feed))
         // A feed that is silent about our own changes is asked but once.
-        guard touchedItems.count + touchedPlaces.count > OperationMemory.touchedMax else { return }
-        touchedItems = [:]
-        touchedPlaces = [:]
+        guard touchedCount > OperationMemory.touchedMax else { return }
+        forgetTouched(before: min(asked, count - OperationMemory.lookInterval))
     }
 
+    private mutating func forgetTouched(before count: Int) {
+        forgotten = max(forgotten, count)
+        touchedItems = touchedItems.filter { $0.value > count }
+        touchedPlaces = touchedPlaces.filter { $0.value > count }
+    }
+
+    var touchedCount: Int { touchedItems.count + touchedPlaces.count }
+    /// Operations between two looks at what can be forgotten, and those that a feed is heard after.
+    static let lookInterval = 1_024
     private static let touchedMax = 4_096
 }
 

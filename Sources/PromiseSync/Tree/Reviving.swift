@@ -17,8 +17,7 @@ enum Reviving {
             try turn.known(folder, transaction)?.kind == .folder,
             let reference = try turn.reference(to: folder, transaction)
         else { return }
-        let now = turn.now.uptime
-        turn.remember { $0.questions.asked[folder] = now }
+        turn.noteAsked(folder)
         turn.act(.call(.lookInto(reference, operationCount: turn.memory.operations.count)))
     }
 

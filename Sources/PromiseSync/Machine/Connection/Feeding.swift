@@ -126,6 +126,8 @@ enum Feeding {
         _ transaction: borrowing Transaction
     ) throws(Failure) {
         let operations = turn.memory.operations
+        // One that was silent about our own changes for long is believed.
+        let count = max(count, operations.forgotten)
         for told in page.updated {
             let item = try turn.withAgreedMetadata(told, transaction)
             let synced = try transaction.synced(item.identifier)
@@ -137,7 +139,7 @@ enum Feeding {
             if !isSame { turn.listAgain(parent, after: .milliseconds(500)) }
         }
         for identifier in page.deleted where try transaction.synced(identifier) != nil {
-            let isNewer = operations.touchedItems[identifier, default: -1] > count
+            let isNewer = operations.isTouched(identifier, since: count)
             if isNewer || operations.isBusy(identifier) {
                 turn.ask(for: identifier)
             } else {

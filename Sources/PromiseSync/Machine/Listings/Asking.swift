@@ -109,8 +109,7 @@ enum Asking {
             let problem = ProviderError(.notFound, "its folder is gone")
             turn.act(.go(.found(identifier, .failure(problem), operationCount: count)))
         case .ask(let places):
-            let now = turn.now.uptime
-            turn.remember { $0.questions.asked[identifier] = now }
+            turn.noteAsked(identifier)
             turn.act(.call(.find(identifier, at: places, operationCount: count)))
         }
     }
@@ -163,14 +162,14 @@ enum Asking {
         _ identifier: ItemIdentifier, _ result: Result<FoundItem, ProviderError>, since count: Int,
         _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        let askedAt = turn.memory.questions.asked[identifier]
+        let askedAt = turn.memory.questions.asked[identifier]?.time
         turn.remember { $0.questions.asked[identifier] = nil }
         let operations = turn.memory.operations
         // An answer from before our own operation says nothing; the item is asked for again
         // afterwards.
         let isDoubtful = try turn.mayHaveMoved(identifier, since: count, transaction)
         if isDoubtful || operations.isBusy(identifier)
-            || operations.touchedItems[identifier, default: -1] > count
+            || operations.isTouched(identifier, since: count)
         {
             return turn.ask(for: identifier)
         }

@@ -276,12 +276,16 @@ enum Listings {
     }
 
     /// True when a folder above was moved while this one was listed: its path led nowhere, or to
-    /// another folder.
+    /// another folder. Or nothing was heard of it for so long that nobody knows any more what of it
+    /// is older than our own operations.
     private static func startAgain(
         _ listing: Listing, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         let (identifier, folder) = (listing.identifier, listing.folder)
-        guard try turn.mayHaveMoved(identifier, since: listing.operationCount, transaction) else {
+        let isTooOld = listing.operationCount < turn.memory.operations.forgotten
+        if !isTooOld,
+            try !turn.mayHaveMoved(identifier, since: listing.operationCount, transaction)
+        {
             return false
         }
         turn.act(.cancelListing(number: listing.number))
@@ -310,13 +314,11 @@ enum Listings {
             FirstNames.noteLook(listing, &turn)
             clearTrouble(folder, &turn)
         }
+        let now = turn.now.uptime
         turn.remember { memory in
             memory.listings.running[folder] = nil
             if memory.listings.made.listing == identifier { memory.listings.made.listing = nil }
-            let isResting = memory.listings.running.isEmpty && memory.operations.running.isEmpty
-            if isResting && memory.questions.asked.isEmpty {
-                memory.operations.forgetTouched(before: memory.feed.answersKnow)
-            }
+            if memory.operations.running.isEmpty { memory.forgetTouched(at: now) }
         }
         for waiter in listing.waiters + listing.readers { turn.act(.reply(waiter, outcome)) }
         turn.act(.go(.listingEnded(listing.folder)))

@@ -10,8 +10,12 @@ enum Answering {
         _ turn: inout Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) {
+        let now = turn.now.uptime
         turn.remember { memory in
             memory.operations.ended(operation)
+            if memory.operations.count.isMultiple(of: OperationMemory.lookInterval) {
+                memory.forgetTouched(at: now)
+            }
             if let identifier = operation.identifier {
                 memory.questions.placesSeen.remove(identifier)
                 memory.questions.placesAsked[identifier] = nil

@@ -241,7 +241,7 @@ extension Turn {
         let moving = Set(operations.running.values.filter { $0.isMove }.compactMap(\.identifier))
         var current = identifier
         for _ in 0..<4096 where current != facts.rootIdentifier {
-            if moving.contains(current) || operations.touchedItems[current, default: -1] > count {
+            if moving.contains(current) || operations.isTouched(current, since: count) {
                 return true
             }
             guard let parent = try known(current, transaction)?.parent else { return false }
