@@ -74,8 +74,8 @@ import Testing
         #expect(try fixture.node("v") == folder, "\(done)")
     }
 
-    /// What was sent to "x" without an answer, and to "y" by an exchange, was never taken for it: the look at the folder of "y" counts
-    /// for five seconds, and a folder that takes a second to list is listed again after ten.
+    /// What was sent to "x" without an answer, and to "y" by an exchange, was never taken for it: the look at the
+    /// folder of "y" counts for five seconds, and a folder that takes a second to list is listed again after ten.
     @Test func whatWasSentTwiceIsRecognisedWhereListingTakesLong() throws {
         let items = ["x", "y"].map { MachineFixture.item($0) }
         let fixture = try start(MachineFixture.places, with: [items[1]])

@@ -46,8 +46,7 @@ extension Grants {
     private func shownPath(
         of entry: Entry, below tops: [GrantedRoot], _ transaction: borrowing Transaction
     ) throws(Failure) -> [FileName]? {
-        var names = [entry.name]
-        var folder = entry.parent
+        var (names, folder) = ([entry.name], entry.parent)
         for _ in 0..<4_096 where folder != .root {
             if let top = tops.first(where: { $0.node == folder }) { return top.path(names) }
             guard let above = try transaction.entries(of: folder).first else { return nil }
@@ -85,8 +84,7 @@ extension Grants {
         try tree.look(for: grant.key, bound: grant.entry, believesNotes: false).entry?.node
     }
 
-    /// Throws, and writes a line, where the principal may not do as much. Whether there is such a
-    /// node is not told.
+    /// Throws, and writes a line, where the principal may not do as much, or there is no such node.
     package func require(
         _ rights: Rights, _ principal: Principal, _ node: NodeID, to call: StaticString
     ) throws(Failure) {
@@ -97,9 +95,8 @@ extension Grants {
 
     /// Of what an application was not given. `detail` is for the audit log alone.
     package func refuse(_ principal: Principal, _ call: StaticString, _ detail: String) -> Failure {
-        door.refusal(
-            principal, call, "this application was not given that", of: application(principal),
-            detail: detail)
+        let sentence = "this application was not given that"
+        return door.refusal(principal, call, sentence, of: application(principal), detail: detail)
     }
 
     /// For a view: an application has used what it was given.

@@ -73,8 +73,8 @@ extension Turn {
     {
         if facts.knowsByPlace, sent.isMove, let item = sent.item {
             // What was sent to where the item is may have come there without an answer, and so may
-            // an earlier try of this move. Another move came to nothing: this one is sent from where
-            // the item is. An item with a number is moved from wherever it was brought.
+            // an earlier try of this move. Another move came to nothing; an item with a number may
+            // have been brought to each place.
             let inPlace = try editsInPlace(of: item, transaction)
             for old in try transaction.sentChanges(of: item) where !inPlace.contains(old.id) {
                 let isSame = old.sent.parent == sent.parent && old.sent.name == sent.name

@@ -68,9 +68,8 @@ struct Turn: ~Copyable {
 
     /// The provider is being asked for it.
     mutating func noteAsked(_ identifier: ItemIdentifier) {
-        let asked = QuestionMemory.Asked(
-            time: now.uptime, operationCount: memory.operations.count)
-        remember { $0.questions.asked[identifier] = asked }
+        let (time, count) = (now.uptime, memory.operations.count)
+        remember { $0.questions.asked[identifier] = .init(time: time, operationCount: count) }
     }
 
     /// The provider differs from what was agreed on.
