@@ -47,11 +47,14 @@ extension Machine {
     /// A folder that was made here, one at a time, when nothing else is to be looked at.
     mutating func nextMade(at now: Moment) -> ItemIdentifier? {
         let isDue = memory.listings.due.nextDue().map { $0 <= now.uptime } ?? false
-        guard memory.questions.missing.isEmpty, memory.listings.unscanned.isEmpty, !isDue,
-            memory.listings.isResting(at: now.uptime),
-            memory.listings.hasPlace(of: listingsMax, at: now.uptime)
-        else { return nil }
+        guard !isDue, mayListMade(at: now) else { return nil }
         return memory.listings.made.next(isBusy: !memory.operations.running.isEmpty, at: now.uptime)
+    }
+
+    private func mayListMade(at now: Moment) -> Bool {
+        memory.questions.missing.isEmpty && memory.listings.unscanned.isEmpty
+            && memory.listings.isResting(at: now.uptime)
+            && memory.listings.hasPlace(of: listingsMax, at: now.uptime)
     }
 
     /// What was told last may have arrived: until known folders have been looked at nothing is
@@ -91,10 +94,11 @@ extension Machine {
                 hasPlace
                     ? max(due - now.uptime, .milliseconds(1)) : ListingMemory.silencePatience)
         }
-        if !memory.listings.isStuck(with: listingsMax, at: now.uptime),
-            let due = memory.listings.made.due(isBusy: !memory.operations.running.isEmpty)
-        {
-            candidates.append(max(due - now.uptime, .milliseconds(1)))
+        if let due = memory.listings.made.due(isBusy: !memory.operations.running.isEmpty) {
+            // Whatever keeps it from being listed wakes the machine when it ends, unless it hangs.
+            candidates.append(
+                mayListMade(at: now)
+                    ? max(due - now.uptime, .milliseconds(1)) : ListingMemory.silencePatience)
         }
         return candidates.min()
     }

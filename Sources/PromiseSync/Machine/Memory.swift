@@ -23,15 +23,18 @@ struct Memory {
     var roomChecked: Duration?
     var limits = Limits()
 
-    /// Of what our own operations changed all goes that no answer to come is older than. What is
-    /// silent is not waited for: should it be heard again it is doubted.
+    /// A listing that takes longer than this to begin is begun again when something was told
+    /// meanwhile: much longer than what a program waits for.
+    private static let touchedPatience = Duration.seconds(600)
+
+    /// Of what our own operations changed all goes that no answer to come is older than. What hangs
+    /// is not waited for: should it be heard again it is doubted.
     mutating func forgetTouched(at now: Duration) {
         var counts = Array(questions.gone.values)
-        for asked in questions.asked.values
-        where now - asked.time < ListingMemory.silencePatience {
+        for asked in questions.asked.values where now - asked.time < Memory.touchedPatience {
             counts.append(asked.operationCount)
         }
-        for listing in listings.running.values where !listings.isSilent(listing, at: now) {
+        for listing in listings.running.values where now - listing.heard < Memory.touchedPatience {
             counts.append(listing.operationCount)
         }
         operations.forgetTouched(before: counts.min() ?? operations.count, feed: feed.answersKnow)

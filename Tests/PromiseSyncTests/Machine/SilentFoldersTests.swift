@@ -1,4 +1,5 @@
 import PromiseCore
+import PromiseIndex
 import PromiseProvider
 import PromiseSync
 import Testing
@@ -129,5 +130,29 @@ import Testing
         let after = machine.take()
         #expect(after.contains("list / again"), "\(after)")
         #expect(try fixture.node("x") == nil && fixture.node("y") != nil)
+    }
+
+    /// It was begun again whenever something had been told meanwhile, for as long as programs saved.
+    @Test func aFolderThatTakesMinutesToAnswerIsListedOnce() throws {
+        let fixture = try start(with: ["a"], [MachineFixture.item("big", .folder)])
+        let machine = fixture.machine
+        try fixture.open("big", 7)
+        try fixture.make("link", .link)
+        machine.pass(.seconds(1))
+        #expect(machine.answer("create link", "done", .item(MachineFixture.item("link", .link))))
+        machine.pass(.seconds(90))
+        tellOf(["a"], andRoot: false, fixture)
+        #expect(machine.answer("list /a again", "empty", .items([], isLast: true)))
+        machine.pass(.seconds(20))
+        _ = machine.take()
+        let item = MachineFixture.item("in", .link, in: "id-big")
+        #expect(machine.answer("list /big", "at last", .items([item], isLast: true)))
+        let done = machine.take()
+        #expect(!done.contains("list /big again") && !done.contains("no longer"), "it was:\n\(done)")
+        let folder = try #require(try fixture.node("big"))
+        let found = try fixture.index.read { transaction throws(Failure) in
+            try transaction.entry(in: folder, named: FileName("in")!)
+        }
+        #expect(found != nil)
     }
 }

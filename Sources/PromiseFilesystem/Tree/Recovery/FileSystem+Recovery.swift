@@ -95,6 +95,7 @@ extension FileSystem {
             let place = try orphans.clear(orphan, isOpen: mayBeUsed)
             if orphan.isContent {
                 nodeChanged(orphan.node, content: true)
+                engine.notePending()
                 logger.warning("the index did not know the content of a file", metadata: ["node": "\(orphan.node)"])
             }
             guard let place else { continue }

@@ -71,10 +71,9 @@ extension Turn {
     func storeSent(_ sent: SentChange, _ transaction: borrowing Transaction) throws(Failure)
         -> SentID
     {
-        if facts.knowsByPlace, sent.isMove, let item = sent.item {
+        if sent.isMove, let item = sent.item {
             // What was sent to where the item is may have come there without an answer, and so may
-            // an earlier try of this move. Another move came to nothing; an item with a number may
-            // have been brought to each place.
+            // an earlier try of this move. Another move came to nothing.
             let inPlace = try editsInPlace(of: item, transaction)
             for old in try transaction.sentChanges(of: item) where !inPlace.contains(old.id) {
                 let isSame = old.sent.parent == sent.parent && old.sent.name == sent.name
