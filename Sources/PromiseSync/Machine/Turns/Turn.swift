@@ -66,13 +66,6 @@ struct Turn: ~Copyable {
         }
     }
 
-    /// The provider is being asked for it.
-    mutating func noteAsked(_ identifier: ItemIdentifier) {
-        let asked = QuestionMemory.Asked(
-            time: now.uptime, operationCount: memory.operations.count)
-        remember { $0.questions.asked[identifier] = asked }
-    }
-
     /// The provider differs from what was agreed on.
     mutating func noteDivergence() { remember { $0.hasDivergences = true } }
 
