@@ -88,7 +88,8 @@ MUTATIONS = [
      "try await provider.delete(reference, baseVersion: FAULTY ? nil : base)"),
     ("old-listings-are-believed", SYNC + "Machine/Memory.swift",
      "return isTouched(item.identifier, since: count) || touchedPlaces[place, default: -1] > count",
-     "return !FAULTY && (isTouched(item.identifier, since: count) || touchedPlaces[place, default: -1] > count)"),
+     "return !FAULTY\n"
+     "            && (isTouched(item.identifier, since: count) || touchedPlaces[place, default: -1] > count)"),
     ("a-move-is-sent-again-without-a-look", SYNC + "Machine/Operations/Telling.swift",
      "if try UnansweredMoves.areToBeLookedFor(", "if !FAULTY, try UnansweredMoves.areToBeLookedFor("),
     ("the-only-copy-is-not-on-the-disk", "Sources/PromiseFilesystem/Tree/Content/LastCopies.swift",

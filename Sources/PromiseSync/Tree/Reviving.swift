@@ -17,7 +17,7 @@ enum Reviving {
             try turn.known(folder, transaction)?.kind == .folder,
             let reference = try turn.reference(to: folder, transaction)
         else { return }
-        turn.noteAsked(folder)
+        Asking.note(folder, &turn)
         turn.act(.call(.lookInto(reference, operationCount: turn.memory.operations.count)))
     }
 

@@ -109,9 +109,16 @@ enum Asking {
             let problem = ProviderError(.notFound, "its folder is gone")
             turn.act(.go(.found(identifier, .failure(problem), operationCount: count)))
         case .ask(let places):
-            turn.noteAsked(identifier)
+            note(identifier, &turn)
             turn.act(.call(.find(identifier, at: places, operationCount: count)))
         }
+    }
+
+    /// It is being asked for, or looked into.
+    static func note(_ identifier: ItemIdentifier, _ turn: inout Turn) {
+        let asked = QuestionMemory.Asked(
+            time: turn.now.uptime, operationCount: turn.memory.operations.count)
+        turn.remember { $0.questions.asked[identifier] = asked }
     }
 
     private enum Question {

@@ -205,7 +205,7 @@ enum MovedFolders {
             memory.questions.moved.waiting[identifier] = nil
         }
         guard let survey = try survey(for: identifier, turn, transaction) else { return true }
-        turn.noteAsked(identifier)
+        Asking.note(identifier, &turn)
         turn.act(.call(.survey(survey, operationCount: turn.memory.operations.count)))
         return false
     }

@@ -66,12 +66,6 @@ struct Turn: ~Copyable {
         }
     }
 
-    /// The provider is being asked for it.
-    mutating func noteAsked(_ identifier: ItemIdentifier) {
-        let (time, count) = (now.uptime, memory.operations.count)
-        remember { $0.questions.asked[identifier] = .init(time: time, operationCount: count) }
-    }
-
     /// The provider differs from what was agreed on.
     mutating func noteDivergence() { remember { $0.hasDivergences = true } }
 
