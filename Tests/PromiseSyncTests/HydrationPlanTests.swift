@@ -310,4 +310,36 @@ private let mebibyte: UInt64 = 1 << 20
         plan.ended(whole)
         #expect(plan.isComplete)
     }
+
+    /// What a fetch that nobody wanted any more had brought counted as of the version that was asked for.
+    @Test func whatAGivenUpFetchBroughtIsProvenByTheNextOneThatEndsWell() {
+        var plan = HydrationPlan(size: 8 * mebibyte, present: ByteRangeSet())
+        plan.wantsWhole = true
+        let first = plan.next(waiting: [], atOnce: 1)
+        let half = ByteRange(0, first[0].upper / 2)
+        plan.arrived(half)
+        plan.brokeOff(first[0])
+        #expect(plan.isPresent(half) && plan.proven.ranges.isEmpty)
+        let next = plan.next(waiting: [], atOnce: 1)
+        #expect(next[0].lower == half.upper)
+        plan.arrived(next[0])
+        plan.ended(next[0])
+        #expect(plan.proven.ranges == [ByteRange(0, next[0].upper)])
+    }
+
+    /// A fetch that had begun before another one was given up says nothing of what that one had brought.
+    @Test func whatIsInDoubtIsAskedForAgainWhenNothingElseIsMissing() {
+        var plan = HydrationPlan(size: 8 * mebibyte, present: ByteRangeSet())
+        plan.wantsWhole = true
+        let fetches = plan.next(waiting: [])
+        for fetch in fetches { plan.arrived(fetch) }
+        plan.brokeOff(fetches[0])
+        for fetch in fetches.dropFirst() { plan.ended(fetch) }
+        #expect(plan.isPresent(ByteRange(0, 8 * mebibyte)) && !plan.isComplete)
+        let again = plan.next(waiting: [])
+        #expect(again == [fetches[0]])
+        plan.arrived(again[0])
+        plan.ended(again[0])
+        #expect(plan.isComplete)
+    }
 }

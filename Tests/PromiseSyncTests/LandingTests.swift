@@ -51,12 +51,32 @@ import Testing
         let job = try job()
         _ = try job.arrived(ByteRange(0, 16384)) { $0.count }
         let (written, fetched) = (ByteRange(4096, 8192), ByteRange(0, 16384))
+        job.fetchEnded(fetched, isWell: true)
         var synchronized = Self.node
         synchronized.durability = .begun
         let claim = try #require(job.claim(written))
         #expect(claim.ranges(after: .written(written), of: synchronized) == ByteRangeSet([written]))
         #expect(claim.ranges(after: .written(written), of: Self.node) == ByteRangeSet([fetched]))
         claim.confirm(.written(written))
+    }
+
+    /// Others overwrote the file in the middle of a fetch: what had come of theirs was kept as a piece of ours.
+    @Test func whatAFetchMayHaveBroughtOfAnotherVersionIsNoPartOfAnEdit() throws {
+        let job = try job()
+        let (written, fetched) = (ByteRange(4096, 8192), ByteRange(0, 16384))
+        _ = try job.arrived(fetched) { $0.count }
+        let first = try #require(job.claim(written))
+        #expect(first.ranges(after: .written(written), of: Self.node) == ByteRangeSet([written]))
+        first.confirm(.written(written))
+        // Given up: nobody has said of which version it is.
+        job.fetchEnded(fetched, isWell: false)
+        let cut = try #require(job.claimSize(12288))
+        #expect(cut.ranges(after: .resized(to: 12288), of: Self.node) == ByteRangeSet([written]))
+        cut.withdraw()
+        job.fetchEnded(fetched, isWell: true)
+        let second = try #require(job.claim(written))
+        #expect(second.ranges(after: .written(written), of: Self.node) == ByteRangeSet([fetched]))
+        second.confirm(.written(written))
     }
 
     /// The index had the one of two writes only, until the other one was noted: a kill in between lost that.

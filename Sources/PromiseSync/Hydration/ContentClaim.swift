@@ -31,9 +31,10 @@ package struct ContentClaim: Sendable {
         !range.isEmpty && job.ranges.missing(in: range) != [range]
     }
 
-    /// What is here after the change, to be stored in the transaction that calls this. From here on
-    /// nobody else stores what is here, as that would leave the change out before it is confirmed,
-    /// or keep it after it is withdrawn. `node`: as the transaction finds it.
+    /// What is here after the change, of the version that is fetched for certain, to be stored in the
+    /// transaction that calls this. From here on nobody else stores what is here, as that would leave
+    /// the change out before it is confirmed, or keep it after it is withdrawn. `node`: as the
+    /// transaction finds it.
     package func ranges(after change: Change, of node: Node) -> ByteRangeSet {
         job.ranges(after: change, under: number, isDurable: node.durability.hasBase)
     }

@@ -34,7 +34,8 @@ extension HydrationJob {
 
     /// Waits until what others have stored counts as here: the index has their change, or not, and
     /// they say so. Not for ever: one whose disk is full may ask the index once more, and the caller
-    /// has that.
+    /// has that. Bytes of fetches that have not ended do not count: they may be of what others write
+    /// at this moment, and from this change on what counts is kept, and sent, as ours.
     func ranges(
         after change: ContentClaim.Change, under number: UInt64, isDurable: Bool
     ) -> ByteRangeSet {
@@ -45,8 +46,8 @@ extension HydrationJob {
             state.claims[HydrationJob.place(of: number, in: state.claims)].isBeingStored = true
             var plan = state.plan
             plan.apply(change)
-            guard isDurable else { return plan.present }
-            var result = plan.present.without(state.unsynchronized)
+            guard isDurable else { return plan.proven }
+            var result = plan.proven.without(state.unsynchronized)
             // A program's bytes are here only, whatever a power cut may do to them.
             if case .written(let range) = change { result.insert(range) }
             return result

@@ -208,12 +208,14 @@ package final class HydrationJob: Sendable {
     var isComplete: Bool { state.withLock { $0.plan.isComplete } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
     /// What the index may be told is here; nil when it is told by others, or must not be told any
-    /// more, but by whoever has closed the job (`isLast`). `isDurable`: as being on the disk.
-    func rangesToStore(isDurable: Bool, isLast: Bool = false) -> ByteRangeSet? {
+    /// more, but by whoever has closed the job (`isLast`). `isDurable`: as being on the disk. `isOurs`:
+    /// it may be kept, or sent, as our content; what is not is only gone on with after a kill.
+    func rangesToStore(isDurable: Bool, isOurs: Bool, isLast: Bool = false) -> ByteRangeSet? {
         state.withLock { state in
             let isToldByOthers = state.claims.contains(where: \.isBeingStored)
             if state.isClosed && !isLast || isToldByOthers { return nil }
-            return isDurable ? state.plan.present.without(state.unsynchronized) : state.plan.present
+            let ranges = isOurs ? state.plan.proven : state.plan.present
+            return isDurable ? ranges.without(state.unsynchronized) : ranges
         }
     }
 
@@ -312,9 +314,10 @@ package final class HydrationJob: Sendable {
     /// The provider has another version than the one that is fetched, or sent something else.
     func refuteUnproven() { state.withLock { $0.plan.refuteUnproven() } }
 
-    func fetchEnded(_ range: ByteRange) {
+    /// `isWell`: the provider has said that all of it is of the version that was asked for.
+    package func fetchEnded(_ range: ByteRange, isWell: Bool) {
         state.withLock { state in
-            state.plan.ended(range)
+            if isWell { state.plan.ended(range) } else { state.plan.brokeOff(range) }
             state.tasks[range] = nil
         }
     }

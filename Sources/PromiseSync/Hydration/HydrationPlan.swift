@@ -11,9 +11,12 @@ package struct HydrationPlan: Sendable {
     package private(set) var size: UInt64
     package private(set) var present: ByteRangeSet
     package private(set) var inFlight: [ByteRange] = []
-    /// Of what is present: brought by fetches that have not ended. At its end a provider looks whether
-    /// it still has the version that was asked for.
+    /// Of what is present: brought by fetches that have not ended, or not well. At its end a provider
+    /// looks whether it still has the version that was asked for.
     private var unproven = ByteRangeSet()
+    /// What fetches that were broken off had left when another one began: a version that is gone does
+    /// not come back, so the good end of that one is theirs, too.
+    private var leftBefore: [ByteRange: ByteRangeSet] = [:]
     /// Everything is wanted, not only what is read.
     package var wantsWhole = false
 
@@ -37,6 +40,8 @@ package struct HydrationPlan: Sendable {
     private var inFlightByteCount: UInt64 { inFlight.reduce(0) { $0 + $1.count } }
     package var isComplete: Bool { unproven.isEmpty && present.contains(ByteRange(0, size)) }
     package var presentByteCount: UInt64 { present.byteCount }
+    /// What may be kept, or sent, as a part of a file that was edited here.
+    package var proven: ByteRangeSet { present.without(unproven) }
 
     package func isPresent(_ range: ByteRange) -> Bool { present.contains(range.clamped(to: size)) }
 
@@ -103,6 +108,7 @@ package struct HydrationPlan: Sendable {
     package mutating func dropped(_ range: ByteRange) {
         present.remove(range)
         unproven.remove(range)
+        leftBefore = [:]
     }
 
     /// It was to go and is here.
@@ -112,6 +118,19 @@ package struct HydrationPlan: Sendable {
     /// when another fetch begins that nobody waits for, but for one.
     package mutating func next(
         waiting: [ByteRange], atOnce countMax: Int = HydrationPlan.fetchesMax, aheadMax: UInt64 = .max
+    ) -> [ByteRange] {
+        // Of what nobody can say any more what it is, it is asked for again.
+        let isInDoubt = wantsWhole && inFlight.isEmpty && !isComplete && size > sizes.smallFileMax
+        if isInDoubt, present.contains(ByteRange(0, size)) { refuteUnproven() }
+        var left = unproven
+        for range in inFlight { left.remove(range) }
+        let result = choose(waiting, atOnce: countMax, aheadMax: aheadMax)
+        if !left.isEmpty { for range in result { leftBefore[range] = left } }
+        return result
+    }
+
+    private mutating func choose(
+        _ waiting: [ByteRange], atOnce countMax: Int, aheadMax: UInt64
     ) -> [ByteRange] {
         var result: [ByteRange] = []
         if size <= sizes.smallFileMax {
@@ -213,11 +232,19 @@ package struct HydrationPlan: Sendable {
     package mutating func refuteUnproven() {
         for range in unproven.ranges { present.remove(range) }
         unproven = ByteRangeSet()
+        leftBefore = [:]
     }
 
-    /// A fetch ended, well or not; what arrived of it was told by `arrived`.
+    /// A fetch ended well; what arrived of it was told by `arrived`.
     package mutating func ended(_ range: ByteRange) {
-        if let index = inFlight.firstIndex(of: range) { inFlight.remove(at: index) }
+        if let left = leftBefore[range] { unproven = unproven.without(left) }
+        brokeOff(range)
         unproven.remove(range)
+    }
+
+    /// A fetch was given up, or failed: nobody has said of which version its bytes are.
+    package mutating func brokeOff(_ range: ByteRange) {
+        if let index = inFlight.firstIndex(of: range) { inFlight.remove(at: index) }
+        leftBefore[range] = nil
     }
 }

@@ -227,7 +227,8 @@ extension Hydrator {
     ) throws(Failure) {
         try index.write { transaction throws(Failure) in
             guard var node = try transaction.node(job.node), mayStore(job, for: node),
-                let ranges = job.rangesToStore(isDurable: node.durability.hasBase, isLast: isLast)
+                let ranges = job.rangesToStore(
+                    isDurable: node.durability.hasBase, isOurs: try transaction.hasOurs(node), isLast: isLast)
             else {
                 throw job.staleness
             }

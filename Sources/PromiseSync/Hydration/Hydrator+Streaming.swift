@@ -45,7 +45,7 @@ struct Streaming: Sendable {
         job.stream(within: max(job.progress.present, hydrator.sizes.smallFileMax))
         let isFreed = drop(2 * range.count, of: job)
         guard isFreed || job.starves(besides: range, countMax: Streaming.starvationMax) else { return false }
-        job.fetchEnded(range)
+        job.fetchEnded(range, isWell: false)
         if !isFreed { await hydrator.pause(Streaming.starvationPause) }
         hydrator.goOn(job)
         return true
@@ -90,7 +90,7 @@ struct Streaming: Sendable {
         var wasDurable = false
         let isDone: Bool = try hydrator.index.writeFreeing { transaction throws(Failure) in
             guard var node = try transaction.node(job.node), try mayForget(job, node, transaction),
-                let ranges = job.rangesToStore(isDurable: false)
+                let ranges = job.rangesToStore(isDurable: false, isOurs: false)
             else { return false }
             guard node.content == .partial else { return true }
             wasDurable = node.durability.hasBase

@@ -259,7 +259,7 @@ package final class Hydrator: Sendable {
             // Whoever has closed it ends it, and what was refused because of that is no trouble.
             if job.isClosed { return }
             if Task.isCancelled {
-                job.fetchEnded(range)
+                job.fetchEnded(range, isWell: false)
                 retire(job)
                 // Who came while a call ended that nobody had wanted any more still waits.
                 pump(job)
@@ -274,7 +274,7 @@ package final class Hydrator: Sendable {
                 if problem.code == .localDiskFull, await streaming.goesOn(without: range, of: job) { return }
                 let goesOn = job.isAwaited || job.isWanted && attempts < Hydrator.unawaitedMax
                 guard goesOn, let delay = pause(after: problem, of: job, attempts: attempts) else {
-                    job.fetchEnded(range)
+                    job.fetchEnded(range, isWell: false)
                     fail(job, problem)
                     return
                 }
@@ -284,7 +284,7 @@ package final class Hydrator: Sendable {
             last = await withTaskExecutorPreference(provider.executor) { await attempt(range, of: job, by: means) }
         }
         if attempts >= Hydrator.silentAttemptsMax { note(nil, of: job.node) }
-        job.fetchEnded(range)
+        job.fetchEnded(range, isWell: true)
         if job.beginCompletion() {
             complete(job)
         } else if !job.isComplete {
@@ -352,7 +352,7 @@ package final class Hydrator: Sendable {
             },
             finished: {
                 // First, as the end of a job cancels the fetches that it has.
-                job.fetchEnded(range)
+                job.fetchEnded(range, isWell: true)
                 guard job.beginCompletion() else { return }
                 self.complete(job)
             })

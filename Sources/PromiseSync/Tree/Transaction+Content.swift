@@ -37,6 +37,17 @@ extension Transaction {
         return try entries(of: node.id).allSatisfy { $0.id == name.id || $0.identifier == nil }
     }
 
+    /// Not every name of it is an item that has exactly this content: what is here of it may be kept, or
+    /// sent, as ours.
+    func hasOurs(_ node: Node) throws(Failure) -> Bool {
+        let names = try entries(of: node.id)
+        for name in names {
+            guard let identifier = name.identifier, try synced(identifier)?.edits == node.edits
+            else { return true }
+        }
+        return names.isEmpty
+    }
+
     /// The content file has another size than the index knows, and is right: an edit. Nothing
     /// happens when the node is gone.
     package func takeSize(of id: NodeID, _ status: FileStatus, now: Timestamp) throws(Failure) {

@@ -99,11 +99,18 @@ extension FileSystem {
     /// Bytes of partial content were overwritten, and storing that failed: nothing that can be
     /// looked at later shows it.
     func noteEdit(of id: NodeID) {
+        var claim: ContentClaim?
+        defer { claim?.withdraw() }
+        let nothing = ByteRange(0, 0)
         do throws(Failure) {
+            if try known(id)?.content == .partial { claim = try? engine.hydrator.claim(nothing, of: id) }
             try index.writeFreeing { transaction throws(Failure) in
                 guard var node = try transaction.node(id), node.content != .absent else { return }
                 node.noteEdit(at: clock.now())
                 if node.content == .whole { try stampContent(of: node) }
+                if node.content == .partial, let claim {
+                    try transaction.setRanges(of: id, to: claim.ranges(after: .written(nothing), of: node))
+                }
                 try transaction.update(node)
                 try markPending(namesOf: id, transaction)
             }
