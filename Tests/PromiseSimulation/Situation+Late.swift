@@ -55,4 +55,47 @@ extension Situation {
         expected["c"] = texts[1]
         try await wait("both") { showsConflict(here) }
     }
+
+    /// As `editedInPieces`, but others overwrite the file in place, the fetch goes on with their bytes, and a program
+    /// writes once more before its end says so: what has come by then of theirs is no piece of ours.
+    func piecesStored() async throws(Failure) {
+        let texts = (0..<2).map { _ in (0..<60).map { _ in world.ledger.token() }.joined() }
+        try await save(there, "c", texts[0])
+        try await wait("the file") { storedText("c") == texts[0] && shows(here, "c", texts[0]) }
+        for _ in 0..<3 { snag(here, Snag("list \(root)", delay: 14_000)) }
+        snag(here, Snag("fetch \(root)/c", partPause: 2_000))
+        let first = try await writeBeginning(of: "c")
+        try await wait("the fetch") { !machine(here).provider.snags.contains { $0.partPause > 0 } }
+        await simulation.sleep(.milliseconds(1_000 + simulation.pick(1_000)))
+        try await save(there, "c", texts[1])
+        try await wait("the new version") { storedText("c") == texts[1] }
+        await simulation.sleep(.milliseconds(5_000))
+        let second = try await writeBeginning(of: "c")
+        if simulation.chance(50) {
+            world.stop(here)
+            await pause(3_000)
+            _ = world.start(here)
+        }
+        expected["c"] = texts[1]
+        try await wait("both") { showsConflict(here) }
+        await simulation.sleep(.seconds(20))
+        let (ours, on) = (Array(texts[0].utf8), machine(here))
+        for name in try await on.names(in: try await on.node(at: path("")).node) where name.display.contains("conflict") {
+            let bytes = try on.localContents(of: try await on.node(at: [root, name]).node) ?? []
+            let written = max(first, second)
+            for index in bytes.indices.dropFirst(written) where bytes[index] != 0 && bytes[index] != ours[index] {
+                throw Failure(.stale, "byte \(index) of theirs is a piece of ours")
+            }
+        }
+    }
+
+    /// How many bytes it was.
+    private func writeBeginning(of name: String) async throws(Failure) -> Int {
+        note("machine \(here) writes into \(name)")
+        let (on, bytes) = (machine(here), Array(world.ledger.token().utf8))
+        let file = try await on.open(try await on.node(at: path(name)).node, flags: 1)
+        defer { on.close(file) }
+        try await on.write(bytes, to: file, at: 0)
+        return bytes.count
+    }
 }

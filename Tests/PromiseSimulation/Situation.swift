@@ -14,13 +14,14 @@ final class Situation: @unchecked Sendable {
             deathInMove, oldListing, removedWhileSent, savedTwice, editMeetsMove, newNameOfOld, movedAgain,
             linkShownAsFile, exchangeBeforePowerCut, movedBack, conflictMovedBack,
             endBeforePowerCut, heldOpen, treeMeetsMove, emptyMade, exchangedBack,
-            removalMeetsEdit, movedOn, editedInPieces
+            removalMeetsEdit, movedOn, editedInPieces, piecesStored
 
         /// What a seed chooses from. The others are played by their names alone, so that seeds mean
         /// what they meant before.
         static let chosen = allCases.filter { !byName.contains($0) }
         private static let byName: [Story] = [
             .treeMeetsMove, .emptyMade, .exchangedBack, .removalMeetsEdit, .movedOn, .editedInPieces,
+            .piecesStored,
         ]
     }
 
@@ -76,6 +77,7 @@ final class Situation: @unchecked Sendable {
             case .removalMeetsEdit: try await removalMeetsEdit()
             case .movedOn: try await movedOn()
             case .editedInPieces: try await editedInPieces()
+            case .piecesStored: try await piecesStored()
             }
             note("the situation is over")
             world.expect(expected, in: root, orMore: isUncertain)

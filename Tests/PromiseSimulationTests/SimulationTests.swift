@@ -283,6 +283,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// Others overwrote a file in place in the middle of a fetch, and what had come of theirs when a program wrote to
+    /// it once more was kept as pieces of ours.
+    @Test(.timeLimit(.minutes(5))) func bytesOfOthersAreNoPiecesOfOurs() async throws {
+        let run = try await simulate(["--situation", "piecesStored", "--seed", "1", "--schedules", "12"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// Fetches that break off, reads and writes of parts, and what others replace before all of it has come.
     @Test(.timeLimit(.minutes(10))) func filesThatComeInPiecesLoseNothing() async throws {
         let run = try await simulate(

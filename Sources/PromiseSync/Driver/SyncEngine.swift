@@ -261,6 +261,7 @@ package final class SyncEngine: Sendable {
         guard let observer = observer.withLock({ $0?.value }) else { return }
         let staleness = Failure(.stale, "the provider has another version now")
         for node in notices.discarded { hydrator.discard(node, because: staleness) }
+        for hollow in notices.hollow { hollow.empty(in: index, content) }
         for (item, version) in notices.released { releases.note(item, version) }
         for (node, generation) in notices.startedAgain { hydrator.startAgain(node, generation) }
         if !notices.replaced.isEmpty { observer.namesReplaced(notices.replaced) }

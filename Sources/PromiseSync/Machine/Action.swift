@@ -61,6 +61,7 @@ struct Notices {
     var removedContent: [(node: NodeID, generation: Generation)] = []
     var hydrate: [NodeID] = []
     var discarded: [NodeID] = []
+    var hollow: [HollowContent] = []
     /// Content that is not here any more, of versions that the provider has.
     var released: [(item: ItemReference, version: ContentVersion)] = []
     /// They show another version: what is on its way to the content they had is of the one before.
@@ -72,7 +73,7 @@ struct Notices {
 
     var isEmpty: Bool {
         entries.isEmpty && nodes.isEmpty && removedContent.isEmpty && hydrate.isEmpty
-            && discarded.isEmpty && released.isEmpty && startedAgain.isEmpty
+            && discarded.isEmpty && hollow.isEmpty && released.isEmpty && startedAgain.isEmpty
             && replaced.isEmpty && tree.isEmpty
     }
 }

@@ -29,6 +29,9 @@ extension Tree {
             return false
         }
         turn.notices.discarded.append(id)
+        if let edits = try transaction.node(id)?.edits {
+            turn.notices.hollow.append(HollowContent(node: id, edits: edits))
+        }
         turn.notices.nodes.append((id, true))
         turn.log(.notice, "content was kept without what only the provider had", reason: "\(status.size)")
         return true
