@@ -56,8 +56,8 @@ struct ExtensionLinks: SharingLinks {
             return ProviderError(error.code, "\(error.message); it was taken back")
         } catch {
             return client.lie(
-                "gives a link that is no address of the web, and does not take it back: it calls it "
-                    + "'\(identifier)'")
+                "gives a link that is no address of the web, and does not take it back: it calls "
+                    + "it '\(identifier)'")
         }
     }
 

@@ -57,8 +57,8 @@ public struct DaemonSuccession: Sendable {
         }
     }
 
-    /// The daemon that replied last has told something: it is no longer the one that ends, and its own
-    /// end is told for what it is.
+    /// The daemon that replied last has told something: it is no longer the one that ends, and its
+    /// own end is told for what it is.
     public mutating func heard() { parting = nil }
 
     private mutating func noted(_ end: End) -> End {

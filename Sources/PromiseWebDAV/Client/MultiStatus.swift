@@ -155,7 +155,8 @@ private struct Reading {
             }
         case .status: if parent == .properties { propertiesStatus = text.statusCode } else { current?.status = text.statusCode }
         // A path, and names may begin and end with spaces.
-        case .trashPlace, .otherTrashPlace: noteProperty(element, String(decoding: text, as: UTF8.self))
+        case .trashPlace, .otherTrashPlace:
+            noteProperty(element, String(decoding: text, as: UTF8.self))
         default: noteProperty(element, text.trimmedText)
         }
     }
