@@ -22,7 +22,12 @@ struct ExtensionLinks: SharingLinks {
         let query = end.map { "?until=\($0.rawValue)" } ?? ""
         let document = try await client.exchange(
             .POST, "\(provider.path(reference))/links\(query)", as: ExtensionLinkDocument.self)
-        var link = try link(document)
+        var link: SharingLink
+        do throws(ProviderError) {
+            link = try self.link(document)
+        } catch {
+            throw await takenBack(document, error)
+        }
         if let end, link.end.map({ $0 > end }) ?? true { throw await takenBack(link) }
         // It is to what was asked for.
         link.path = reference.path
@@ -38,6 +43,21 @@ struct ExtensionLinks: SharingLinks {
             return client.lie("\(what); it was taken back")
         } catch {
             return client.lie("\(what), and does not take it back: \(link.address)")
+        }
+    }
+
+    /// It works for strangers, and no list would show it.
+    private func takenBack(
+        _ document: ExtensionLinkDocument, _ error: ProviderError
+    ) async -> ProviderError {
+        guard let identifier = document.id, StorageWords.isWord(identifier) else { return error }
+        do throws(ProviderError) {
+            try await revoke(identifier)
+            return ProviderError(error.code, "\(error.message); it was taken back")
+        } catch {
+            return client.lie(
+                "gives a link that is no address of the web, and does not take it back: it calls "
+                    + "it '\(identifier)'")
         }
     }
 

@@ -38,8 +38,8 @@ extension MountSuites {
                 try await domain.shell(
                     Self.follow + """
                         touch "$M/one"; heard one
-                        "$P" unmount "$M"; \(domain.mountCommand); touch "$M/two"; heard two
-                        grep -qx '! again' "$T/live"; "$P" unmount "$M"; ended 0 'was unmounted'
+                        "$P" unmount --wait "$M"; \(domain.mountCommand); touch "$M/two"; heard two
+                        grep -qx '! again' "$T/live"; "$P" unmount --wait "$M"; ended 0 'was unmounted'
                         """, seconds: 120)
                 try await domain.remount()
                 try await domain.shell(Self.follow + "touch \"$M/three\"; heard three")
@@ -63,7 +63,7 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     touch "$M/two"; within 60 'grep -q two "$T/journal"'; within 60 'grep -q two "$T/live"'
-                    [ ! -s "$T/journal.err" ]; [ ! -s "$T/live.err" ]; "$P" unmount "$M"
+                    [ ! -s "$T/journal.err" ]; [ ! -s "$T/live.err" ]; "$P" unmount --wait "$M"
                     within 40 '[ -s "$T/live.rc" ]'; within 40 '[ -s "$T/journal.rc" ]'
                     """, seconds: 150)
                 try await domain.remount()

@@ -52,6 +52,17 @@ import Testing
         #expect(try await succession.next(after: broken, nobody) == nil)
     }
 
+    /// A daemon that was killed soon after its domain was mounted again had been unmounted, with status 0.
+    @Test func aDaemonThatDiesSoonAfterItsDomainWasMountedAgainHasDied() async throws {
+        var succession = made()
+        #expect(try await succession.next(after: nil) { () async throws(PromiseError) in 7 } == 7)
+        succession.heard()
+        let error = await #expect(throws: PromiseError.self) {
+            _ = try await succession.next(after: broken, nobody)
+        }
+        #expect(error?.exitStatus == 4 && error?.message.contains("has died") == true)
+    }
+
     /// An event that made no sense was asked for again and again, without end.
     @Test func anAnswerThatMakesNoSenseIsNoEndOfADaemon() async throws {
         let nonsense = PromiseError(.brokenReply, "that makes no sense", exitStatus: 1)

@@ -74,6 +74,19 @@ import Testing
         }
     }
 
+    /// Strangers reached the item by it, and no list showed it.
+    @Test(arguments: [false, true]) func aLinkThatIsNoAddressIsTakenBack(isKept: Bool) async throws {
+        try await withLinks({ request in
+            if request.method == "POST" { return reply("201 Created", "{\"id\": \"1\", \"url\": \"ftp://a b\"}") }
+            return isKept ? reply("500 Internal Server Error") : reply("204 No Content")
+        }) { links, server in
+            let found = await error { _ = try await links.make(to: Self.item, kind: .file, until: nil) }
+            let words = isKept ? "does not take it back: it calls it '1'" : "it was taken back"
+            #expect(found?.code == .permanent && found?.message.contains(words) == true)
+            #expect(server.requests.contains { "\($0.method) \($0.path)" == "DELETE links/1" })
+        }
+    }
+
     @Test func aDateThatHasPassedIsRefusedHere() async throws {
         try await withLinks({ _ in reply("500 Internal Server Error") }) { links, server in
             let found = await error {

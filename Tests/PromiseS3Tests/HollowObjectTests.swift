@@ -212,6 +212,47 @@ struct HollowObjectTests {
         }
     }
 
+    /// Who listed the folder deleted the copy for what a dead daemon had left there, and the move its source.
+    @Test(arguments: ["if-match:", "x-amz-copy-source:"])
+    func whatIsMovedToWhereADeadDaemonHasLeftSomethingIsNotLost(moment: String) async throws {
+        try await withBucket { provider, bucket in
+            let left = "00000000000000ff"
+            bucket.put("left", left, ["x-amz-meta-promisefs-hollow: 1"])
+            bucket.put("a", "ours")
+            // Another machine lists, and removes what was left: it puts one of its own there first.
+            let isTaken = Mutex(false)
+            bucket.before { request in
+                guard request.method == "PUT", request.path.hasSuffix("/left"),
+                    request.head.lowercased().contains("\r\n" + moment)
+                else { return }
+                isTaken.withLock {
+                    $0 = $0 || bucket.replace(
+                        "left", Bucket.tag(left), "00000000000000fe", ["x-amz-meta-promisefs-hollow: deleted"])
+                }
+            }
+            let changes = ItemChanges(place: (parent: root, name: FileName("left")!))
+            _ = try? await provider.modify(reference("a"), changes: changes, contents: nil, baseVersion: nil)
+            bucket.before { _ in }
+            if isTaken.withLock({ $0 }) { bucket.remove("left") }
+            #expect(bucket.body("a") == "ours" || bucket.body("left") == "ours")
+        }
+    }
+
+    /// Who went on with a move took what was put there for its deletion as its own, and did not wait.
+    @Test func whatIsPutForADeletionIsNoMovesOwn() async throws {
+        try await withBucket { provider, bucket in
+            bucket.put("left", "00000000000000ff", ["x-amz-meta-promisefs-hollow: 1"])
+            let heads = Mutex<[String]>([])
+            bucket.before { request in
+                guard request.method == "PUT" else { return }
+                heads.withLock { $0.append(request.head.lowercased()) }
+            }
+            _ = try await provider.enumerateItems(in: root, page: nil)
+            bucket.before { _ in }
+            #expect(heads.withLock { $0.first?.contains("x-amz-meta-promisefs-hollow: deleted") == true })
+        }
+    }
+
     @Test func whatADeadDaemonHasLeftIsNothingAndMakesWay() async throws {
         try await withBucket { provider, bucket in
             bucket.put("left", "", ["x-amz-meta-promisefs-hollow: 1"])
@@ -276,10 +317,10 @@ final class Bucket: Sendable {
         }
     }
 
-    func replace(_ key: String, _ tag: String, _ body: String) -> Bool {
+    func replace(_ key: String, _ tag: String, _ body: String, _ metadata: [String] = []) -> Bool {
         objects.withLock { objects in
             guard let object = objects[key], Bucket.tag(object.body) == tag else { return false }
-            objects[key] = Object(body: body, metadata: [])
+            objects[key] = Object(body: body, metadata: metadata)
             return true
         }
     }

@@ -1,3 +1,4 @@
+import Foundation
 import PromiseCore
 import PromiseProvider
 import PromiseTestSupport
@@ -118,6 +119,16 @@ struct NextcloudBinTests {
             }
         }
         #expect(!server.requests.contains { $0.hasPrefix("MOVE") })
+    }
+
+    /// It was brought back under another name, or was said to be nowhere.
+    @Test func aPlaceInTheBinMayBeginAndEndWithSpaces() throws {
+        let document = """
+            <multistatus xmlns="DAV:"><response><href>/b/1</href>\(Self.row(" d/a ", 1, isOwnCloud: false))</response>\
+            </multistatus>
+            """
+        let rows = try #require(MultiStatusParser.parse(Data(document.utf8)))
+        #expect(rows.first?.trash?.place == " d/a ")
     }
 
     @Test func aServerWithoutABinSaysSo() async throws {

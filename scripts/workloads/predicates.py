@@ -7,7 +7,7 @@ Each predicate is asked twice: as it is, so that the index leaves out what it ca
 nothing, so that each name is looked at. The evaluator here shares no code with the daemon's: case is Python's `casefold`,
 accents are what `unicodedata` takes apart. Status 1: an answer differs, with the predicate, the name and the seed.
 """
-import argparse, os, random, shutil, sys, tempfile, unicodedata
+import argparse, os, random, re, shutil, sys, tempfile, unicodedata
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "clients", "python"))
 import promisefs
@@ -28,6 +28,8 @@ RANGES = ["af", "AF", "αω", "АЯ", "09", "აჰ"]
 def fold(text, folding):
     if "d" in folding:
         text = "".join(each for each in unicodedata.normalize("NFD", text) if unicodedata.category(each) != "Mn")
+        # What is no accent stays whole: syllables of Hangul, vowels of two parts.
+        text = unicodedata.normalize("NFC", text)
     return "".join(each.casefold() for each in text) if "c" in folding else text
 
 
@@ -41,6 +43,35 @@ def is_of_kind(character, kind):
         return category in ("Zs", "Zl", "Zp") or character in "\t\n\v\f\r\x85"
     is_circled = 0x24B6 <= ord(character) <= 0x24E9
     return category[0] in "LM" or category in ("Nl", "Nd", "Pc") or is_circled or character in "\u200c\u200d"
+
+
+def prepared(node, folding):
+    """What an expression means whose characters are folded one by one: as the texts are, runs beyond ASCII are composed."""
+    if "d" not in folding:
+        return node
+    what = node[0]
+    if what == "text":
+        # From one sign that may belong to the expression to the next.
+        runs = re.sub("[^\0-\x7f]+", lambda run: unicodedata.normalize("NFC", run[0]), node[1])
+        return ("sequence", [("text", each) for each in runs])
+    if what == "class":
+        return (what, "".join(each[1] for each in prepared(("text", node[1]), folding)[1]), *node[2:])
+    if what == "sequence":
+        # What is written without a sign in between is one text.
+        parts = []
+        for part in flat(node):
+            if part[0] == "text" and parts and parts[-1][0] == "text":
+                parts[-1] = ("text", parts[-1][1] + part[1])
+            else:
+                parts.append(part)
+        return (what, [prepared(part, folding) for part in parts])
+    if what == "choice":
+        return (what, [prepared(part, folding) for part in node[1]])
+    return (what, prepared(node[1], folding), *node[2:]) if what == "repeat" else node
+
+
+def flat(node):
+    return [each for part in node[1] for each in flat(part)] if node[0] == "sequence" else [node]
 
 
 def is_member(character, members, kinds, folding):
@@ -154,7 +185,9 @@ class Maker:
                 meaning.append(("any",) if sign == "?" else ("repeat", ("any",), 0, None))
                 pattern += sign
             else:
-                meaning.append(("text", character))
+                # Up to the next sign it is folded as one text.
+                before = meaning.pop()[1] if meaning and meaning[-1][0] == "text" else ""
+                meaning.append(("text", before + character))
                 pattern += "\\" + character if character in "*?\\" or pick.random() < 0.05 else character
         if pick.random() < 0.5:
             meaning.append(("repeat", ("any",), 0, None))
@@ -195,7 +228,7 @@ class Maker:
                 pattern, tree = self.like(shown)
             else:
                 tree = ("sequence", [self.expression(shown), ("repeat", ("any",), 0, None)][:pick.randint(1, 2)])
-                pattern = written(tree)
+                pattern, tree = written(tree), prepared(tree, folding)
             text, values = self.operand(pattern)
             return f"{key} {sign} {text}", values, lambda name: len(fold(name, folding)) in after(
                 tree, fold(name, folding), {0}, folding)

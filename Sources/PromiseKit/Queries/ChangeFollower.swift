@@ -28,6 +28,7 @@ public struct ChangeFollower {
                 if events == nil, !hasBegun { events = try await open() }
                 hasBegun = true
                 while let event = try await events?.next() {
+                    succession.heard()
                     guard let page = WireCoding.decode(ChangesDocument.self, from: Array(event.data.utf8)) else { continue }
                     position = page.changes.last?.sequence ?? position
                     journal = page.journal

@@ -16,7 +16,7 @@ public struct DaemonSuccession: Sendable {
     private let patience: Duration
     private let patienceWhenSilent: Duration
     /// When a daemon last said that it ends. Until it has ended it may take a question, and break off
-    /// its answer.
+    /// its answer. Nil when the next one has told something.
     private var parting: ContinuousClock.Instant?
 
     /// `domain`: for messages.
@@ -56,6 +56,10 @@ public struct DaemonSuccession: Sendable {
                 exitStatus: 4)
         }
     }
+
+    /// The daemon that replied last has told something: it is no longer the one that ends, and its
+    /// own end is told for what it is.
+    public mutating func heard() { parting = nil }
 
     private mutating func noted(_ end: End) -> End {
         let now = ContinuousClock.now

@@ -140,8 +140,8 @@ struct HollowObjects: Sendable {
         if bucket.traits.deletionMatches {
             request.headers.add(name: "If-Match", value: bucket.traits.tagText(found.tag))
         } else {
-            let mark = HollowObject.mark(found) ?? HollowObject.deleted
-            let reply = try await put(key, .version(found.version), mark)
+            // By the mark that was there who goes on with that move would take it for its own.
+            let reply = try await put(key, .version(found.version), HollowObject.deleted)
             if [404, 409, 412].contains(reply.status) { return false }
             guard reply.isSuccess else { throw bucket.client.refusal(reply).error(what) }
         }

@@ -79,7 +79,11 @@ struct ObjectCopier: Sendable {
         var reply = try await hollows.put(target, .nothing, mark)
         if reply.status == 412 {
             switch try await hollows.outlast(target, mark: mark, what) {
-            case .hollow: return
+            case .hollow(let there):
+                // A fresh one: whoever removes what is forsaken looked at the other one, and its
+                // deletion, on no condition, would take the copy.
+                reply = try await hollows.put(target, .version(there.version), mark)
+                if reply.status == 404 { reply = try await hollows.put(target, .nothing, mark) }
             case .nobody: reply = try await hollows.put(target, .nothing, mark)
             case .something: break
             }

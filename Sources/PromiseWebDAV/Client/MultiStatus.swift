@@ -154,6 +154,9 @@ private struct Reading {
             default: break
             }
         case .status: if parent == .properties { propertiesStatus = text.statusCode } else { current?.status = text.statusCode }
+        // A path, and names may begin and end with spaces.
+        case .trashPlace, .otherTrashPlace:
+            noteProperty(element, String(decoding: text, as: UTF8.self))
         default: noteProperty(element, text.trimmedText)
         }
     }

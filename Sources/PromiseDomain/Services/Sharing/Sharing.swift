@@ -40,8 +40,7 @@ package struct Sharing: Sendable {
 
     private func links() throws(Failure) -> any SharingLinks {
         if let links = tree.provider.sharingLinks { return links }
-        // What an extension can do is known when it has answered.
-        if let failure = tree.engine.connectionFailure { throw failure }
+        try tree.demandKnownProvider()
         throw Failure(
             .refused,
             "'\(tree.provider.name)' has no links for others: only S3, Nextcloud, ownCloud and some "

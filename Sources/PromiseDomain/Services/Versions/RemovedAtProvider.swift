@@ -54,8 +54,7 @@ package struct RemovedAtProvider: Sendable {
 
     private func bin() throws(Failure) -> any ProviderBin {
         if let bin = tree.provider.bin { return bin }
-        // What an extension can do is known when it has answered.
-        if let failure = tree.engine.connectionFailure { throw failure }
+        try tree.demandKnownProvider()
         throw Failure(
             .refused,
             "'\(tree.provider.name)' keeps nothing of what is removed, or does not show it: "

@@ -144,7 +144,7 @@ struct FindCommand: AsyncParsableCommand {
         while let these = updates {
             var end: PromiseError?
             do throws(PromiseError) {
-                try await show(these, isFirst: isFirst, mount, &paths)
+                try await show(these, isFirst: isFirst, mount, &paths, &succession)
             } catch {
                 end = error
             }
@@ -164,11 +164,12 @@ struct FindCommand: AsyncParsableCommand {
     /// Until the daemon ends the query. What the next daemon knows is everything again.
     private func show(
         _ these: MetadataQuery.Updates, isFirst: Bool, _ mount: MountEntry,
-        _ paths: inout [Int64: String]
+        _ paths: inout [Int64: String], _ succession: inout DaemonSuccession
     ) async throws(PromiseError) {
         var updates = these.makeAsyncIterator()
         var isAgain = !isFirst
         while let update = try await updates.next() {
+            succession.heard()
             if isAgain { showReset(mount, &paths) }
             isAgain = false
             show(update, mount, &paths)
