@@ -11,7 +11,8 @@ struct VersionsCommand: AsyncParsableCommand {
         discussion: """
             Nothing is fetched. What the provider has is listed where that is not what is here. With --earlier the provider is \
             asked what the document was before, where it keeps that (a bucket with versions, Nextcloud, ownCloud, some \
-            extensions). --get writes one of these to a file, which may be the document itself: that is an edit like any other. With --json it is one object.
+            extensions). --get writes one of these to a file, which may be the document itself: that is an edit like any \
+            other. With --json it is one object.
 
             Example:
               promisefs versions /mnt/report.pdf --earlier
