@@ -252,6 +252,12 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// As in `whatOthersMoveToWhereItWasSentBeforeIsTheirs`; what had been sent there was to be moved on.
+    @Test(.timeLimit(.minutes(10))) func whatOthersMoveToWhereItWasToBeMovedFromIsTheirs() async throws {
+        let run = try await simulate(["--swarm", "--seed", "11200006622"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A link that was changed and moved, without an answer, was listed as a file by a storage that does not tell of links, which
     /// was made here; the link was in conflict with itself.
     @Test(.timeLimit(.minutes(10))) func aLinkThatWasMovedIsNotTakenForAFileOfOthers() async throws {

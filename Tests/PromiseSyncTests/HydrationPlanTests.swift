@@ -342,4 +342,33 @@ private let mebibyte: UInt64 = 1 << 20
         plan.ended(again[0])
         #expect(plan.isComplete)
     }
+
+    /// For each piece all of it came, and was thrown away but for the piece.
+    @Test func ofAProviderWithoutRangesAFileComesInOneFetch() {
+        let size = 100 * mebibyte
+        var plan = HydrationPlan(size: size, present: ByteRangeSet(), sizes: FetchSizes.usual.fitting([]))
+        plan.read(ByteRange(0, 4096))
+        let whole = ByteRange(0, size)
+        #expect(plan.next(waiting: [ByteRange(0, 4096)]) == [whole])
+        plan.wantsWhole = true
+        plan.arrived(whole)
+        #expect(plan.next(waiting: []).isEmpty)
+        plan.ended(whole)
+        #expect(plan.isComplete && plan.next(waiting: []).isEmpty)
+    }
+
+    /// What a fetch had brought that was given up counted as proven as soon as its job had ended: written to after that, the
+    /// file was kept, and sent, with what may have been others'.
+    @Test func whatIsLeftFromBeforeIsNotProvenUntilAFetchEndsWell() {
+        let (left, edit) = (ByteRange(0, mebibyte), ByteRange(0, 4096))
+        var plan = HydrationPlan(
+            size: 8 * mebibyte, present: ByteRangeSet([left]), unproven: ByteRangeSet([left]))
+        plan.apply(.written(edit))
+        #expect(plan.isPresent(left) && plan.proven.ranges == [edit])
+        plan.wantsWhole = true
+        let next = plan.next(waiting: [], atOnce: 1)
+        plan.arrived(next[0])
+        plan.ended(next[0])
+        #expect(plan.proven.ranges == [ByteRange(0, next[0].upper)])
+    }
 }

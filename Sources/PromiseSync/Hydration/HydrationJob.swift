@@ -205,6 +205,9 @@ package final class HydrationJob: Sendable {
     var isIdle: Bool { state.withLock { $0.waiters.isEmpty && !$0.plan.wantsWhole && $0.plan.inFlight.isEmpty } }
     var progress: (present: UInt64, size: UInt64) { state.withLock { ($0.plan.presentByteCount, $0.plan.size) } }
     var ranges: ByteRangeSet { state.withLock { $0.plan.present } }
+    var leftover: UnprovenLeftovers.Leftover {
+        state.withLock { .init(generation: generation, size: $0.plan.size, ranges: $0.plan.unproven) }
+    }
     var isComplete: Bool { state.withLock { $0.plan.isComplete } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
     /// What the index may be told is here; nil when it is told by others, or must not be told any

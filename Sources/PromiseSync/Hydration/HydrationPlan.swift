@@ -13,7 +13,7 @@ package struct HydrationPlan: Sendable {
     package private(set) var inFlight: [ByteRange] = []
     /// Of what is present: brought by fetches that have not ended, or not well. At its end a provider
     /// looks whether it still has the version that was asked for.
-    private var unproven = ByteRangeSet()
+    private(set) var unproven = ByteRangeSet()
     /// What fetches that were broken off had left when another one began: a version that is gone does
     /// not come back, so the good end of that one is theirs, too.
     private var leftBefore: [ByteRange: ByteRangeSet] = [:]
@@ -31,10 +31,15 @@ package struct HydrationPlan: Sendable {
 
     private let sizes: FetchSizes
 
-    package init(size: UInt64, present: ByteRangeSet, sizes: FetchSizes = .usual) {
+    /// `unproven`: what is here beside `present`, or of it.
+    package init(
+        size: UInt64, present: ByteRangeSet, unproven: ByteRangeSet = ByteRangeSet(), sizes: FetchSizes = .usual
+    ) {
         self.sizes = sizes
         self.size = size
         self.present = present
+        self.unproven = unproven
+        for range in unproven.ranges { self.present.insert(range) }
     }
 
     private var inFlightByteCount: UInt64 { inFlight.reduce(0) { $0 + $1.count } }

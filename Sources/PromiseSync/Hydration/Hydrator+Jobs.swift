@@ -1,6 +1,7 @@
 import PromiseContent
 import PromiseCore
 import PromiseIndex
+import PromiseProvider
 import PromiseSystem
 
 // One job a node.
@@ -39,8 +40,10 @@ extension Hydrator {
             }
             let isNew = node.content == .absent
             let file = isNew ? nil : SharedDescriptor(try content.open(id, node.generation))
-            let plan = HydrationPlan(
-                size: node.size, present: isNew ? ByteRangeSet() : try transaction.ranges(of: id), sizes: sizes)
+            let plan = try HydrationPlan(
+                of: node, present: isNew ? ByteRangeSet() : try transaction.ranges(of: id),
+                left: state.withLock { $0.leftovers.of(node) }, sizes: sizes.fitting(provider.capabilities),
+                transaction)
             let job = HydrationJob(
                 node: id, generation: node.generation, version: version, modificationTime: node.modificationTime, file: file,
                 plan: plan, restarts: state.withLock { $0.restarts[id] ?? 0 })

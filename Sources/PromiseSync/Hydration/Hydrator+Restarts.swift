@@ -25,7 +25,7 @@ extension Hydrator {
         let (waiters, program) = (job.endForSuccessor(), job.program)
         forgetFile(of: job)
         state.withLock { $0.restarts[node] = job.restarts + 1 }
-        for waiter in waiters { rejoin(waiter, of: node, for: program) }
+        for waiter in waiters { join(waiter, of: node, for: program) }
         state.withLock { $0.restarts[node] = nil }
     }
 

@@ -196,7 +196,9 @@ extension Hydrator {
                 try transaction.update(node)
                 return true
             }
-            guard isDropped, let file = try contentFile(of: job) else { return }
+            guard isDropped else { return }
+            job.refuteUnproven()
+            guard let file = try contentFile(of: job) else { return }
             // The index says already that nothing is here, so a hole that cannot be punched does no harm.
             _ = try? punchHole(file.number, ByteRange(0, max(job.progress.size, 1)), label: "content.drop")
         } catch {
@@ -206,8 +208,11 @@ extension Hydrator {
     }
 
     func remove(_ job: HydrationJob) {
+        let left = job.leftover
         state.withLock { state in
-            if state.jobs[job.node] === job { state.jobs[job.node] = nil }
+            guard state.jobs[job.node] === job else { return }
+            state.jobs[job.node] = nil
+            state.leftovers.keep(left, of: job.node)
         }
         index.touch([job.node])
         job.left()

@@ -17,11 +17,12 @@ package final class Hydrator: Sendable {
         var problems: [NodeID: ProviderError] = [:]
         /// How often the jobs before the one that is made now were ended for another version.
         var restarts: [NodeID: Int] = [:]
+        var leftovers = UnprovenLeftovers()
     }
 
     let index: Index
     let content: ContentStore
-    private let provider: any Provider
+    let provider: any Provider
     package let copies: LocalCopies
     let clock: any TimeSource
     let logger: Logger
@@ -154,16 +155,23 @@ package final class Hydrator: Sendable {
     /// Replies at once with nil, or later with an id.
     private func request(_ node: NodeID, _ wish: HydrationJob.Waiter, for program: String?) -> UInt64? {
         var waiter = wish
+        waiter.id = state.withLock { state in
+            defer { state.nextWaiter += 1 }
+            return state.nextWaiter
+        }
+        return join(waiter, of: node, for: program) ? nil : waiter.id
+    }
+
+    /// True when it has been answered. Somebody who waited for the version before keeps the number by which
+    /// the wait is given up.
+    @discardableResult
+    func join(_ waiter: HydrationJob.Waiter, of node: NodeID, for program: String?) -> Bool {
         do throws(Failure) {
             // A job may end between being found and being joined; then the index knows more than it did.
             for _ in 0..<8 {
                 guard let job = try job(for: node) else {
                     waiter.reply(.success(()))
-                    return nil
-                }
-                waiter.id = state.withLock { state in
-                    defer { state.nextWaiter += 1 }
-                    return state.nextWaiter
+                    return true
                 }
                 guard let isHere = job.wait(waiter, for: program) else {
                     job.waitWhileClosing()
@@ -173,37 +181,14 @@ package final class Hydrator: Sendable {
                 if isHere {
                     waiter.reply(.success(()))
                     job.handedOver([waiter.range].compactMap(\.self))
-                    return nil
                 }
-                return waiter.id
+                return isHere
             }
             waiter.reply(.failure(Failure(.busy, "the content of node \(node) keeps changing")))
         } catch {
             waiter.reply(.failure(error))
         }
-        return nil
-    }
-
-    /// Somebody who waited for the version before keeps the number by which the wait is given up.
-    func rejoin(_ waiter: HydrationJob.Waiter, of node: NodeID, for program: String?) {
-        do throws(Failure) {
-            for _ in 0..<8 {
-                guard let job = try job(for: node) else { return waiter.reply(.success(())) }
-                guard let isHere = job.wait(waiter, for: program) else {
-                    job.waitWhileClosing()
-                    continue
-                }
-                pump(job)
-                if isHere {
-                    waiter.reply(.success(()))
-                    job.handedOver([waiter.range].compactMap(\.self))
-                }
-                return
-            }
-            waiter.reply(.failure(Failure(.busy, "the content of node \(node) keeps changing")))
-        } catch {
-            waiter.reply(.failure(error))
-        }
+        return true
     }
 
     // MARK: Fetching

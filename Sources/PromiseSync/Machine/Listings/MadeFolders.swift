@@ -26,9 +26,12 @@ struct MadeFolders {
         fresh.insert(folder)
     }
 
+    /// When one is to be listed; nil when there are none.
+    func due(isBusy: Bool) -> Duration? { ready.isEmpty ? freshDue(isBusy: isBusy) : .zero }
+
     /// When those that were made last are ready; nil when there are none. While the provider is
     /// being told of more, e.g. of what is in them, that has time.
-    func due(isBusy: Bool) -> Duration? {
+    private func freshDue(isBusy: Bool) -> Duration? {
         if fresh.isEmpty { return nil }
         let limit = firstMade + MadeFolders.patience
         return isBusy ? limit : min(lastMade + MadeFolders.moment, limit)
@@ -36,7 +39,7 @@ struct MadeFolders {
 
     /// One to be listed now.
     mutating func next(isBusy: Bool, at now: Duration) -> ItemIdentifier? {
-        if let due = due(isBusy: isBusy), due <= now {
+        if let due = freshDue(isBusy: isBusy), due <= now {
             ready.formUnion(fresh)
             fresh = []
         }

@@ -23,7 +23,9 @@ enum SentTwice {
         let digest = try transaction.fingerprint(of: identifier)?.digest
         let running = Set(turn.memory.operations.running.values.compactMap(\.sent))
         for (id, sent) in try ContentTwins.sent(size: known.size, transaction)
-        where sent.item != identifier && !sent.isMove && sent.edits < synced.edits && !running.contains(id) {
+        where sent.item != identifier && (sent.base == nil || !sent.isMove) && sent.edits < synced.edits
+            && !running.contains(id)
+        {
             let isSame = sent.digest.flatMap { one in digest.map { one == $0 } }
             if isSame ?? (sent.modificationTime == known.metadata.modificationTime) {
                 try transaction.deleteSent(id)
@@ -44,8 +46,9 @@ enum SentTwice {
     static func finding(
         _ item: Item, as sent: SentChange, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Finding {
-        guard turn.facts.knowsByPlace, item.kind == .file, sent.base == nil, !sent.isMove,
-            let parent = item.parent,
+        guard turn.facts.knowsByPlace, item.kind == .file, sent.base == nil, let parent = item.parent,
+            // Of what was to be moved, too, the content may have come, and the move not.
+            !sent.isMove || parent != sent.parent || item.name != sent.name,
             let other = try ContentTwins.synced(of: item, transaction), other.edits > sent.edits,
             let folder = other.item.parent
         else { return .own }

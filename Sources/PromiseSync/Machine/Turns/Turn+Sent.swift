@@ -34,6 +34,14 @@ extension SentChange {
         return isWhereItWas && hasContent(item, comparesTimes: true)
     }
 
+    /// A link that was made or moved there. One whose move was refused again and again stands somewhere
+    /// else: what is at the place is somebody else's.
+    func mayBeShownAsFile(_ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard kind == .link else { return false }
+        if item == nil { return true }
+        return try transaction.pending(.entry(entry)).map { $0.attempts < 4 } ?? true
+    }
+
     /// Whether what is at the place may be the item that was moved there. No content is agreed on
     /// by it.
     func mayBeMoved(_ found: Item, comparesTimes: Bool) -> Bool {
@@ -184,12 +192,12 @@ extension Turn {
         // What is known to be there is not what was to be made or moved there, however alike they are.
         let ofPlace = try transaction.sentChanges(to: parent, item.name).map(\.sent)
             .filter { known == nil || $0.item == item.identifier }
-        if item.isGuess, known == nil,
-            ofPlace.contains(where: { $0.kind == .link && item.kind != .link })
-        {
-            // A listing that does not tell of links may show the one that was sent as a file.
-            listAgain(parent, after: .seconds(1))
-            return true
+        if item.isGuess, known == nil, item.kind != .link {
+            for sent in ofPlace where try sent.mayBeShownAsFile(transaction) {
+                // A listing that does not tell of links may show the one that was sent as a file.
+                listAgain(parent, after: .seconds(1))
+                return true
+            }
         }
         for (changes, isPlace) in [(ofItem, false), (ofPlace, true)] {
             let found = changes.last { sent in
