@@ -245,8 +245,8 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
-    /// Others moved a new file before the answer came that it had been made, and a listing showed it there: the answer could not be
-    /// stored any more, and the machine tried that for ever.
+    /// Others moved a new file before the answer came that it had been made, and a listing showed it there: the answer could
+    /// not be stored any more, and the machine tried that for ever.
     @Test(.timeLimit(.minutes(10))) func whatOthersMoveBeforeItsAnswerComesStopsNothing() async throws {
         let run = try await simulate(["--large-files", "--strangers", "--swarm", "--seed", "10400000797"])
         #expect(run.status == 0, "\(run.output)")
