@@ -46,6 +46,27 @@ import Testing
         }
     }
 
+    /// Its content file goes with the fetch that broke off. What that had brought counted as here in the next one, which read
+    /// as zeros, and was kept.
+    @Test func whatABrokenFetchBroughtOfAPlaceholderOfTwoNamesIsFetchedAgain() async throws {
+        let breaking = BreakingOff(memory: MemoryProvider())
+        let fixture = try EngineFixture(breaking.memory, mediator: breaking)
+        await fixture.provider.put("a", String(repeating: "x", count: 100_000))
+        try await fixture.run {
+            let node = try await fixture.listed("a").id
+            _ = try fixture.index.write { transaction throws(Failure) in
+                try transaction.insertEntry(in: .root, named: FileName("b")!, node: node, identifier: nil)
+            }
+            for isRight in [false, true] {
+                let outcome = Monitor<Bool?>(nil)
+                _ = fixture.engine.hydrator.hydrate(node) { result in outcome.update { $0 = (try? result.get()) != nil } }
+                #expect(await fixture.eventually { outcome.withLock { $0 } != nil })
+                #expect(outcome.withLock { $0 } == isRight)
+            }
+            #expect(try fixture.text("a") == String(repeating: "x", count: 100_000))
+        }
+    }
+
     private func ranges(of node: NodeID, _ fixture: EngineFixture) throws -> ByteRangeSet {
         try fixture.index.read { transaction throws(Failure) in try transaction.ranges(of: node) }
     }
@@ -72,5 +93,29 @@ private struct OtherVersion: ForwardingProvider {
         }
         await gate.pass()
         throw ProviderError(code, "it is something else")
+    }
+}
+
+/// Brings a half the first time, and fails then.
+private struct BreakingOff: ForwardingProvider {
+    let memory: MemoryProvider
+    let hasFailed = Monitor(false)
+
+    func fetchContents(
+        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        let isFirst = hasFailed.update { hasFailed in
+            defer { hasFailed = true }
+            return !hasFailed
+        }
+        guard isFirst else {
+            return try await memory.fetchContents(of: reference, version: version, range: range, into: sink)
+        }
+        let bytes = [UInt8](repeating: UInt8(ascii: "x"), count: 65_536)
+        let result: Result<Void, ProviderError> = bytes.withUnsafeBytes { bytes in
+            do throws(ProviderError) { return .success(try sink.write(bytes, at: 0)) } catch { return .failure(error) }
+        }
+        try result.get()
+        throw ProviderError(.refused, "it is not given")
     }
 }

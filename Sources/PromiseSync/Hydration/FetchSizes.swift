@@ -1,9 +1,6 @@
-package import PromiseProvider
-
 /// The sizes that fetching goes by, in bytes. All are multiples of one, so that a simulation has all of it in small.
 package struct FetchSizes: Sendable {
     private let unit: UInt64
-    private var isWhole = false
 
     package static let usual = FetchSizes(unit: 32 << 10)
 
@@ -13,15 +10,8 @@ package struct FetchSizes: Sendable {
         self.unit = unit
     }
 
-    /// A provider that gives no ranges sends all of a file for each piece that is asked for.
-    package func fitting(_ capabilities: Capabilities) -> FetchSizes {
-        var fitting = self
-        fitting.isWhole = !capabilities.contains(.ranges)
-        return fitting
-    }
-
     /// Up to this size a file is fetched whole, whatever part of it is read.
-    package var smallFileMax: UInt64 { isWhole ? .max : 32 * unit }
+    package var smallFileMax: UInt64 { 32 * unit }
     /// Fetches begin and end at multiples of this.
     var block: UInt64 { 4 * unit }
     /// One fetch takes at most this much, so that a cancelled reader wastes little.

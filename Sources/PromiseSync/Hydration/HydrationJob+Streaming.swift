@@ -13,6 +13,10 @@ extension HydrationJob {
         }
     }
 
+    func missingCount(in range: ByteRange) -> UInt64 {
+        state.withLock { $0.plan.present.missing(in: range).reduce(0) { $0 + $1.count } }
+    }
+
     /// Nobody wants all of it.
     var mayStream: Bool {
         state.withLock { state in

@@ -116,7 +116,8 @@ package final class HydrationJob: Sendable {
         self.version = version
         self.modificationTime = modificationTime
         self.restarts = restarts
-        state = Monitor(State(plan: plan, file: file, isNoted: file != nil), rank: .hydrationJob)
+        state = Monitor(
+            State(plan: plan, unsynchronized: plan.unproven, file: file, isNoted: file != nil), rank: .hydrationJob)
     }
 
     // MARK: The content file
@@ -234,11 +235,11 @@ package final class HydrationJob: Sendable {
 
     /// The fetches to start. They count as in flight from here on, and each is to be told of by `began`, with the turn.
     func nextFetches(
-        atOnce countMax: Int, aheadMax: UInt64, isSlow: Bool
+        atOnce countMax: Int, aheadMax: UInt64, isSlow: Bool, isWhole: Bool
     ) -> (ranges: [ByteRange], turn: Int) {
         state.withLock { state in
             guard !state.isClosed else { return ([], 0) }
-            state.plan.isSlow = isSlow
+            (state.plan.isSlow, state.plan.fetchesWhole) = (isSlow, isWhole)
             let ranges = state.plan.next(waiting: state.waiters.compactMap(\.range), atOnce: countMax, aheadMax: aheadMax)
             return (ranges, state.abandonedCount)
         }

@@ -28,6 +28,8 @@ package struct HydrationPlan: Sendable {
     private var aheadMost = UInt64.max
     /// A request takes long to begin: a few large ones are better than many.
     package var isSlow = false
+    /// The provider sends all of a file for each piece that is asked for.
+    package var fetchesWhole = false
 
     private let sizes: FetchSizes
 
@@ -42,6 +44,7 @@ package struct HydrationPlan: Sendable {
         for range in unproven.ranges { self.present.insert(range) }
     }
 
+    private var isOneFetch: Bool { fetchesWhole || size <= sizes.smallFileMax }
     private var inFlightByteCount: UInt64 { inFlight.reduce(0) { $0 + $1.count } }
     package var isComplete: Bool { unproven.isEmpty && present.contains(ByteRange(0, size)) }
     package var presentByteCount: UInt64 { present.byteCount }
@@ -125,7 +128,7 @@ package struct HydrationPlan: Sendable {
         waiting: [ByteRange], atOnce countMax: Int = HydrationPlan.fetchesMax, aheadMax: UInt64 = .max
     ) -> [ByteRange] {
         // Of what nobody can say any more what it is, it is asked for again.
-        let isInDoubt = wantsWhole && inFlight.isEmpty && !isComplete && size > sizes.smallFileMax
+        let isInDoubt = wantsWhole && inFlight.isEmpty && !isComplete && !isOneFetch
         if isInDoubt, present.contains(ByteRange(0, size)) { refuteUnproven() }
         var left = unproven
         for range in inFlight { left.remove(range) }
@@ -138,7 +141,7 @@ package struct HydrationPlan: Sendable {
         _ waiting: [ByteRange], atOnce countMax: Int, aheadMax: UInt64
     ) -> [ByteRange] {
         var result: [ByteRange] = []
-        if size <= sizes.smallFileMax {
+        if isOneFetch {
             guard inFlight.isEmpty, !isComplete, wantsWhole || !waiting.isEmpty else { return [] }
             inFlight = [ByteRange(0, size)]
             return inFlight

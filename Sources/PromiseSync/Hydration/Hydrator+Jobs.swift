@@ -1,7 +1,6 @@
 import PromiseContent
 import PromiseCore
 import PromiseIndex
-import PromiseProvider
 import PromiseSystem
 
 // One job a node.
@@ -40,14 +39,21 @@ extension Hydrator {
             }
             let isNew = node.content == .absent
             let file = isNew ? nil : SharedDescriptor(try content.open(id, node.generation))
-            let plan = try HydrationPlan(
-                of: node, present: isNew ? ByteRangeSet() : try transaction.ranges(of: id),
-                left: state.withLock { $0.leftovers.of(node) }, sizes: sizes.fitting(provider.capabilities),
-                transaction)
+            // A file that is made now has nothing of what was left in the one before.
+            let plan = try isNew
+                ? HydrationPlan(size: node.size, present: ByteRangeSet(), sizes: sizes)
+                : HydrationPlan(
+                    of: node, present: try transaction.ranges(of: id),
+                    left: state.withLock { $0.leftovers.of(node) }, sizes: sizes, transaction)
             let job = HydrationJob(
                 node: id, generation: node.generation, version: version, modificationTime: node.modificationTime, file: file,
                 plan: plan, restarts: state.withLock { $0.restarts[id] ?? 0 })
-            return state.withLock { $0.jobs.enter(job) }
+            return state.withLock { state in
+                let entered = state.jobs.enter(job)
+                // The job knows it, and whoever looks while it goes on is not to go on with it later.
+                if case .made = entered { state.leftovers.forget(id) }
+                return entered
+            }
         }
     }
 }

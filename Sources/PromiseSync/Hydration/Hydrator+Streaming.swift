@@ -25,6 +25,13 @@ struct Streaming: Sendable {
     private static let starvationMax = 100
     private static let starvationPause = Duration.milliseconds(50)
 
+    /// There is no room for all of it, and nobody wants that.
+    func isNeeded(for job: HydrationJob) -> Bool {
+        let (present, size) = job.progress
+        guard size > hydrator.sizes.smallFileMax, job.mayStream else { return false }
+        return hydrator.roomAsked.withLock { $0 }?.body(size, present) != nil
+    }
+
     /// To be called now and then while a large file comes. Does not wait for the disk.
     func keepWithinRoom(_ job: HydrationJob) {
         let (present, size) = job.progress

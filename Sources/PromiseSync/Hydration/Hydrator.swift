@@ -201,7 +201,8 @@ package final class Hydrator: Sendable {
 
     private func pump(_ job: HydrationJob) {
         let (ranges, turn) = job.nextFetches(
-            atOnce: delay.fetchesAtOnce, aheadMax: byteCountAhead, isSlow: delay.isSlow)
+            atOnce: delay.fetchesAtOnce, aheadMax: byteCountAhead, isSlow: delay.isSlow,
+            isWhole: !provider.capabilities.contains(.ranges) && !streaming.isNeeded(for: job))
         if !ranges.isEmpty {
             // Here, as tasks begin on the provider's executor, where nothing waits for the index or the disk.
             let means = means(for: job)
@@ -295,7 +296,7 @@ package final class Hydrator: Sendable {
         for range: ByteRange, of job: HydrationJob, after problem: ProviderError, attempts: Int
     ) async -> Bool {
         guard problem.code == .localDiskFull, attempts <= Hydrator.roomAttemptsMax, job.isWanted else { return false }
-        return await roomMaker.withLock { $0 }?.body(job.node, range.count) ?? false
+        return await roomMaker.withLock { $0 }?.body(job.node, job.missingCount(in: range)) ?? false
     }
 
     private func attempt(

@@ -21,6 +21,8 @@ struct UnprovenLeftovers {
         leftovers[node] = leftover.ranges.isEmpty ? nil : leftover
     }
 
+    mutating func forget(_ node: NodeID) { leftovers[node] = nil }
+
     func of(_ node: Node) -> ByteRangeSet {
         guard let found = leftovers[node.id], found.generation == node.generation, found.size == node.size
         else { return ByteRangeSet() }

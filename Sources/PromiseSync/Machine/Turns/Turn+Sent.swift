@@ -39,7 +39,7 @@ extension SentChange {
     func mayBeShownAsFile(_ transaction: borrowing Transaction) throws(Failure) -> Bool {
         guard kind == .link else { return false }
         if item == nil { return true }
-        return try transaction.pending(.entry(entry)).map { $0.attempts < 4 } ?? true
+        return try transaction.pending(.entry(entry)).map { $0.attempts < 4 || $0.error != .stale } ?? true
     }
 
     /// Whether what is at the place may be the item that was moved there. No content is agreed on
