@@ -54,8 +54,11 @@ import Testing
         await fixture.provider.put("a", String(repeating: "x", count: 100_000))
         try await fixture.run {
             let node = try await fixture.listed("a").id
-            _ = try fixture.index.write { transaction throws(Failure) in
-                try transaction.insertEntry(in: .root, named: FileName("b")!, node: node, identifier: nil)
+            try fixture.index.write { transaction throws(Failure) in
+                guard var row = try transaction.node(node) else { return }
+                _ = try transaction.insertEntry(in: .root, named: FileName("b")!, node: node, identifier: nil)
+                row.linkCount = 2
+                try transaction.update(row)
             }
             for isRight in [false, true] {
                 let outcome = Monitor<Bool?>(nil)
