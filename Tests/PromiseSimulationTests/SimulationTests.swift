@@ -258,6 +258,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A save by rename arrived without an answer, and so did a move after it: the file counted as of the version of its
+    /// temporary name, and was in conflict with itself.
+    @Test(.timeLimit(.minutes(10))) func aSaveAndAMoveWithoutAnswersAreNoConflict() async throws {
+        let run = try await simulate(["--swarm", "--seed", "12200024667"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A link that was changed and moved, without an answer, was listed as a file by a storage that does not tell of links, which
     /// was made here; the link was in conflict with itself.
     @Test(.timeLimit(.minutes(10))) func aLinkThatWasMovedIsNotTakenForAFileOfOthers() async throws {

@@ -242,6 +242,10 @@ extension Turn {
             }
             let before = try transaction.synced(item.identifier)
             try Agreement.reach(item, sent, &self, transaction)
+            if sent.base == nil, var node = try transaction.node(shown.node), node.edits == sent.edits {
+                node.version = item.version
+                try transaction.update(node)
+            }
             try OwnMoves.readBack(item, sent, shown, agreedBefore: before, &self, transaction)
             return try remind(.entry(shown.id), transaction)
         }
