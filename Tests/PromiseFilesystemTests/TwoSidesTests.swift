@@ -325,6 +325,43 @@ import Testing
             }, result: ["e/", "e/a=first"])
     }
 
+    /// It took the place of another one, and came back under its first name; moved back there, it stood beside a conflict copy
+    /// of itself.
+    @Test(arguments: [false, true], [false, true])
+    func aFolderThatWasMadeWithoutAnAnswerAndReplacesAnotherOneIsThereOnce(places: Bool, isMovedBack: Bool) async throws {
+        try await withoutAnAnswer(
+            try places ? SimulatedDomain(PlaceProvider()) : SimulatedDomain(), [["d"]],
+            once: { try await $0.makeFolder(["e"]) }, arrived: ["d/", "e/"],
+            again: { domain in
+                try await domain.rename(["e"], to: ["d"])
+                if isMovedBack { try await domain.rename(["d"], to: ["e"]) }
+            }, result: [isMovedBack ? "e/" : "d/"])
+    }
+
+    /// The same, but others work in it.
+    @Test func aFolderThatWasMadeWithoutAnAnswerAndReplacesAnotherOneStaysWithWhatOthersPutIntoIt() async throws {
+        let domain = try SimulatedDomain()
+        try await withoutAnAnswer(
+            domain, [["d"]], once: { try await $0.makeFolder(["e"]) }, arrived: ["d/", "e/"],
+            again: { domain in
+                try await domain.rename(["e"], to: ["d"])
+                await domain.provider.write("theirs", to: ["e", "a"])
+            }, result: ["d/", "e/", "e/a=theirs"])
+    }
+
+    /// At a store of places: renamed before the folder was made, the file counted as lost with the removed folder, and was made
+    /// once more.
+    @Test func aFileMadeInAFolderThatIsMadeAnewIsThereOnceUnderItsLastName() async throws {
+        try await withoutAnAnswer(
+            try SimulatedDomain(PlaceProvider()), [["d"]], isLost: false, once: { try await $0.remove(["d"]) }, arrived: [],
+            again: { domain in
+                try await domain.makeFolder(["d"])
+                try await domain.write("new", to: ["d", "a"])
+                try await Task.sleep(for: .milliseconds(50))
+                try await domain.rename(["d", "a"], to: ["d", "b"])
+            }, result: ["d/", "d/b=new"])
+    }
+
     @Test func aFolderThatComesBackWhereAFileIsNowStandsBesideIt() async throws {
         let domain = try SimulatedDomain()
         try await domain.run {

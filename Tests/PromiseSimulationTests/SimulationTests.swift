@@ -265,6 +265,26 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A folder arrived without an answer, took the place of another one after a kill and was moved back: it stood beside a
+    /// conflict copy of itself.
+    @Test(.timeLimit(.minutes(10))) func aFolderThatTookThePlaceOfAnotherIsNoConflictWithItself() async throws {
+        let run = try await simulate(["--seed", "12000018534"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
+    /// A file was moved without an answer, removed there, and made anew under its first name. What was sent to that name hid
+    /// that the move might have arrived: the removed file came back, with its folder.
+    @Test(.timeLimit(.minutes(10))) func aFileThatMayHaveBeenMovedIsLookedForThere() async throws {
+        let run = try await simulate(["--swarm", "--seed", "12200016717"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
+    /// A folder was removed and made anew. A file that was made in the new one, and renamed, counted as lost with the removed one.
+    @Test(.timeLimit(.minutes(10))) func whatIsInAFolderThatIsMadeAnewIsNotLostWithTheOneBefore() async throws {
+        let run = try await simulate(["--store", "4", "--swarm", "--seed", "11700000427"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A link that was changed and moved, without an answer, was listed as a file by a storage that does not tell of links, which
     /// was made here; the link was in conflict with itself.
     @Test(.timeLimit(.minutes(10))) func aLinkThatWasMovedIsNotTakenForAFileOfOthers() async throws {

@@ -12,6 +12,10 @@ extension Telling {
         _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
         if try turn.isLost(synced, transaction) {
+            if try isBeingMade(entry.parent, turn, transaction) {
+                BlockedWork.note(pending.subject, on: entry.parent, &turn)
+                return .later(.seconds(5), .folderUnmade)
+            }
             try Tree.keepWhatIsHere(entry, &turn, transaction)
             return try transaction.entry(entry.id) == nil ? .done : .later(.zero, .again)
         }
@@ -59,6 +63,17 @@ extension Telling {
             try operation(
                 draft, kind: hasContent ? .upload : place ? .move : .metadata, entry, node, synced,
                 reference, &turn, transaction))
+    }
+
+    /// The folder was removed and made anew, and the answer to that is on its way: what was made in the new
+    /// one meanwhile is not lost with the one before.
+    private static func isBeingMade(
+        _ folder: NodeID, _ turn: borrowing Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard folder != .root, try turn.identifier(of: folder, transaction) == nil,
+            let entry = try transaction.entries(of: folder).first
+        else { return false }
+        return try !transaction.creationsSent(for: entry.id).isEmpty
     }
 
     /// A folder that waits for what is in it is looked at again after this long.

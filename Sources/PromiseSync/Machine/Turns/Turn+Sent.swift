@@ -254,14 +254,15 @@ extension Turn {
             try Agreement.reach(item, sent, &self, transaction)
             return try remind(.deletion(item.identifier), transaction)
         }
-        if entry.isExcluded || entry.identifier != nil && item.kind == .folder {
-            // Nobody has removed it, and others may have put something into the folder.
+        if entry.isExcluded {
+            // Nobody has removed it.
             try transaction.setRemote(item.identifier, .present(item))
             return noteDivergence()
         }
         if entry.identifier != nil {
-            // Its content has another item meanwhile: it was made anew under another name, or another
-            // name of it was removed, whose item it got. This one is ours, and of no use to anybody.
+            // What it was made of has another item meanwhile: it was made anew under another name, or
+            // another name of it was removed, or a folder that it was moved over, whose item it got. This
+            // one is ours, and of no use to anybody: a folder into which others have put something stays.
             try Agreement.reach(item, sent, &self, transaction)
             return try remind(.deletion(item.identifier), transaction)
         }
