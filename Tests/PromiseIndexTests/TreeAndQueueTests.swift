@@ -279,6 +279,21 @@ import Testing
         }
     }
 
+    /// Its row was damaged: the next mount had the provider delete the item.
+    @Test func anItemWhoseNameIsLostComesBackAndIsNotDeleted() throws {
+        try withTransaction { transaction throws(Failure) in
+            try transaction.agree("lost", "lost")
+            try transaction.agree("folder", "folder", .folder)
+            try transaction.agree("inside", "inside", in: "folder")
+            try transaction.setPending(Pending(subject: .deletion(ItemIdentifier("folder")), since: time(1), due: time(2)))
+            #expect(try transaction.rebuildPending(now: time(100)).count == 1)
+            let subjects = try transaction.allPending(limit: 99).map(\.subject)
+            #expect(Set(subjects) == [.deletion(ItemIdentifier("folder")), .deletion(ItemIdentifier("inside"))])
+            #expect(try transaction.remote(ItemIdentifier("lost")) != nil)
+            #expect(try transaction.synced(ItemIdentifier("lost")) == nil)
+        }
+    }
+
     @Test func settingsAreReplacedAndRemoved() throws {
         try withTransaction { transaction throws(Failure) in
             #expect(try transaction.setting("anchor") == nil)

@@ -102,12 +102,14 @@ extension Transaction {
     }
 
     /// Puts a pending row for every difference between the local and the synced tree that has none: the queue can be
-    /// rebuilt. Looks at every entry and every synced item.
-    package func rebuildPending(now: Timestamp) throws(Failure) {
+    /// rebuilt. Looks at every entry and every synced item. A sentence for each item whose name is lost: it comes back from
+    /// the provider, as whoever removes something puts it in line himself (`LostNames`).
+    @discardableResult
+    package func rebuildPending(now: Timestamp) throws(Failure) -> [String] {
         try store.flushNodes()
         let root = try rootIdentifier()
         try rebuildPendingEntries(now, root)
-        let deletions = try connection.all(
+        let nameless = try connection.all(
             """
             SELECT identifier FROM synced
             WHERE parent IS NOT NULL AND identifier IS NOT ?1
@@ -120,7 +122,12 @@ extension Transaction {
                         ELSE (SELECT entry.node FROM entry WHERE entry.identifier = synced.parent) END)
             """, .identifier(root)
         ) { ItemIdentifier($0.text(0)) }
-        for identifier in deletions { try setPending(Pending(subject: .deletion(identifier), since: now, due: now)) }
+        if nameless.isEmpty { return [] }
+        let lost = try LostNames.bringBack(self)
+        for identifier in nameless where try synced(identifier) != nil {
+            try setPending(Pending(subject: .deletion(identifier), since: now, due: now))
+        }
+        return lost
     }
 
     /// Names without an item, and items that were renamed, moved, edited or changed in mode, owner, time or target here.

@@ -30,7 +30,9 @@ extension FileSystem {
             if isUnclean { try matchSizes() }
         }
         let now = clock.now()
-        try index.write { transaction throws(Failure) in try transaction.rebuildPending(now: now) }
+        let lost = try index.write { transaction throws(Failure) in try transaction.rebuildPending(now: now) }
+        for sentence in lost.prefix(10) { logger.warning("\(sentence)") }
+        if lost.count > 10 { logger.warning("and so did \(lost.count - 10) others") }
         try lastCopies.noteWhatIsLeft()
         if !written.isEmpty || !nameless.isEmpty {
             logger.notice(
