@@ -349,19 +349,6 @@ import Testing
             }, result: ["d/", "e/", "e/a=theirs"])
     }
 
-    /// At a store of places: renamed before the folder was made, the file counted as lost with the removed folder, and was made
-    /// once more.
-    @Test func aFileMadeInAFolderThatIsMadeAnewIsThereOnceUnderItsLastName() async throws {
-        try await withoutAnAnswer(
-            try SimulatedDomain(PlaceProvider()), [["d"]], isLost: false, once: { try await $0.remove(["d"]) }, arrived: [],
-            again: { domain in
-                try await domain.makeFolder(["d"])
-                try await domain.write("new", to: ["d", "a"])
-                try await Task.sleep(for: .milliseconds(50))
-                try await domain.rename(["d", "a"], to: ["d", "b"])
-            }, result: ["d/", "d/b=new"])
-    }
-
     @Test func aFolderThatComesBackWhereAFileIsNowStandsBesideIt() async throws {
         let domain = try SimulatedDomain()
         try await domain.run {
