@@ -349,6 +349,24 @@ import Testing
             }, result: ["d/", "e/", "e/a=theirs"])
     }
 
+    /// The call did not arrive; what others made under the first name afterwards was taken for what it had made, and removed.
+    @Test(arguments: [false, true])
+    func whatOthersMakeWhereAFolderWasToBeMadeStays(places: Bool) async throws {
+        let domain = try places ? SimulatedDomain(PlaceProvider()) : SimulatedDomain()
+        try await domain.run {
+            try await make([["d"]], in: domain)
+            await domain.provider.fail(ProviderError(.retry, "the line broke"))
+            try await domain.makeFolder(["e"])
+            try await Task.sleep(for: .milliseconds(100))
+            try await domain.rename(["e"], to: ["d"])
+            await domain.provider.fail(nil)
+            try await domain.expectBothSidesTheSame("before the others")
+            await domain.provider.makeFolder(["e"])
+            try await domain.expectBothSidesTheSame()
+            #expect(await domain.provider.tree() == ["d/", "e/"])
+        }
+    }
+
     @Test func aFolderThatComesBackWhereAFileIsNowStandsBesideIt() async throws {
         let domain = try SimulatedDomain()
         try await domain.run {

@@ -87,9 +87,9 @@ MUTATIONS = [
      "try await provider.delete(reference, baseVersion: base)",
      "try await provider.delete(reference, baseVersion: FAULTY ? nil : base)"),
     ("old-listings-are-believed", SYNC + "Machine/Memory.swift",
-     "return isTouched(item.identifier, since: count) || touchedPlaces[place, default: -1] > count",
+     "return isTouched(item.identifier, since: count) || isTouched(place, since: count)",
      "return !FAULTY\n"
-     "            && (isTouched(item.identifier, since: count) || touchedPlaces[place, default: -1] > count)"),
+     "            && (isTouched(item.identifier, since: count) || isTouched(place, since: count))"),
     ("a-move-is-sent-again-without-a-look", SYNC + "Machine/Operations/Telling.swift",
      "if try UnansweredMoves.areToBeLookedFor(", "if !FAULTY, try UnansweredMoves.areToBeLookedFor("),
     ("the-only-copy-is-not-on-the-disk", "Sources/PromiseFilesystem/Tree/Content/LastCopies.swift",

@@ -61,6 +61,13 @@ extension Transaction {
         }
     }
 
+    /// What was to be made in a folder and is not known to be. Oldest first.
+    package func creationsSent(to parent: ItemIdentifier) throws(Failure) -> [(id: SentID, sent: SentChange)] {
+        try connection.all("SELECT * FROM sent WHERE parent = ?1 AND item IS NULL ORDER BY id", .identifier(parent)) { row in
+            (SentID(row.integer(0)), SentChange(row))
+        }
+    }
+
     /// Nothing happens when there is none.
     package func deleteSent(_ id: SentID) throws(Failure) {
         try store.change("DELETE FROM sent WHERE id = ?1", .integer(id.rawValue))

@@ -233,7 +233,12 @@ struct OperationMemory {
         }
         let place = ItemPlace(parent: folder, name: item.name)
         if isBusy(item.identifier) || isBusy(place) { return true }
-        return isTouched(item.identifier, since: count) || touchedPlaces[place, default: -1] > count
+        return isTouched(item.identifier, since: count) || isTouched(place, since: count)
+    }
+
+    /// An operation that leads there, or led from there, ended after `count` others had.
+    func isTouched(_ place: ItemPlace, since count: Int) -> Bool {
+        touchedPlaces[place, default: -1] > count
     }
 
     /// An operation on it ended after `count` others had, or may have.

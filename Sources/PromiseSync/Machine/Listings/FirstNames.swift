@@ -66,6 +66,41 @@ enum FirstNames {
         return try Telling.mayBeRemoved(item, turn, transaction)
     }
 
+    /// A folder that was to be made under another name, without an answer, and is another item now. Whether it
+    /// was made shows when that is listed; later it is what others have made under the name.
+    static func lookForLeft(
+        by entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard entry.identifier != nil, try transaction.hasSent() else { return }
+        let now = turn.now.uptime
+        for (_, sent) in try transaction.creationsSent(for: entry.id) where sent.kind == .folder {
+            let folder = sent.parent
+            if case .wanted(let time)? = turn.memory.questions.looks[folder],
+                turn.memory.awaitsLook(at: folder, wantedAt: time, now)
+            {
+                continue
+            }
+            guard try turn.knownFolder(folder, transaction) != nil else { continue }
+            turn.remember { $0.wantLook(at: folder, now) }
+            turn.listAgain(folder, after: .zero)
+        }
+    }
+
+    /// A listing has ended well: which of those it did not show were not made.
+    static func forgetLeft(
+        _ listing: Listing, _ turn: borrowing Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard !listing.hasLeftOut, try transaction.hasSent() else { return }
+        let operations = turn.memory.operations
+        for (id, sent) in try transaction.creationsSent(to: listing.identifier) where sent.kind == .folder {
+            let place = ItemPlace(parent: sent.parent, name: sent.name)
+            guard try transaction.entry(sent.entry)?.identifier != nil, !operations.isBusy(place),
+                !operations.isTouched(place, since: listing.operationCount)
+            else { continue }
+            try transaction.deleteSent(id)
+        }
+    }
+
     /// A listing has ended well. What it left out may be what is looked for: the next one looks again.
     static func noteLook(_ listing: Listing, _ turn: inout Turn) {
         guard case .wanted(let time) = turn.memory.questions.looks[listing.identifier],

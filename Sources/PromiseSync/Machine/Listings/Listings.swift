@@ -311,6 +311,7 @@ enum Listings {
         let (folder, identifier) = (listing.folder, listing.identifier)
         noLonger(identifier, &turn)
         if case .success = outcome {
+            try FirstNames.forgetLeft(listing, turn, transaction)
             FirstNames.noteLook(listing, &turn)
             clearTrouble(folder, &turn)
         }

@@ -228,6 +228,7 @@ enum Answering {
             news = try EarlyNews.giveWay(item, to: entry, &turn, transaction)
             entry.identifier = item.identifier
             try transaction.update(entry)
+            try FirstNames.lookForLeft(by: entry, &turn, transaction)
         }
         var agreed = operation.agreed(on: item, known: known, keepsTimes: turn.facts.keepsTimes)
         if let id = operation.node, let node = try transaction.node(id), node.kind != item.kind {
@@ -346,6 +347,10 @@ enum Answering {
         case .retry:
             row.due = now.advanced(by: backoff)
         default:
+            // What others have put into a removed folder shows, whatever keeps that from going.
+            if operation.kind == .delete, let folder = operation.identifier {
+                try Reviving.lookInto(folder, &turn, transaction)
+            }
             row.due = now.advanced(by: max(backoff, .seconds(30)))
         }
         let wasTrouble = row.error != nil

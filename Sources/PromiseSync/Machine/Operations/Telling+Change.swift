@@ -12,7 +12,7 @@ extension Telling {
         _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
         if try turn.isLost(synced, transaction) {
-            if try isBeingMade(entry.parent, turn, transaction) {
+            if try isBeingMade(entry.parent, transaction) {
                 BlockedWork.note(pending.subject, on: entry.parent, &turn)
                 return .later(.seconds(5), .folderUnmade)
             }
@@ -65,15 +65,19 @@ extension Telling {
                 reference, &turn, transaction))
     }
 
-    /// The folder was removed and made anew, and the answer to that is on its way: what was made in the new
-    /// one meanwhile is not lost with the one before.
+    /// A folder was removed and made anew, and the answer to that is on its way: what was made in the new one
+    /// meanwhile is not lost with the one before.
     private static func isBeingMade(
-        _ folder: NodeID, _ turn: borrowing Turn, _ transaction: borrowing Transaction
+        _ folder: NodeID, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard folder != .root, try turn.identifier(of: folder, transaction) == nil,
-            let entry = try transaction.entries(of: folder).first
-        else { return false }
-        return try !transaction.creationsSent(for: entry.id).isEmpty
+        var current = folder
+        // No real path is this deep.
+        for _ in 0..<4096 where current != .root {
+            guard let entry = try transaction.entries(of: current).first else { return false }
+            if entry.identifier == nil { return try !transaction.creationsSent(for: entry.id).isEmpty }
+            current = entry.parent
+        }
+        return false
     }
 
     /// A folder that waits for what is in it is looked at again after this long.

@@ -222,6 +222,7 @@ enum Telling {
     private static func prepareKnown(
         _ entry: Entry, _ pending: Pending, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
+        try FirstNames.lookForLeft(by: entry, &turn, transaction)
         let observation = try turn.observation(of: entry.identifier, entry, transaction)
         guard let node = try transaction.node(entry.node) else { return .done }
         switch turn.decide(entry.identifier, entry, observation, .tell) {

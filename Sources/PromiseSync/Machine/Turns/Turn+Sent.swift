@@ -163,7 +163,7 @@ extension Turn {
             try transaction.deleteSent(of: identifier, keepsMoves: operation.kind == .delete)
         }
         if let place = operation.places.last,
-            operation.identifier == nil || facts.knowsByPlace && operation.isMove
+            operation.identifier == nil || operation.isMove
         {
             try transaction.deleteSent(to: place.parent, place.name)
         }
