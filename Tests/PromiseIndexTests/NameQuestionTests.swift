@@ -87,7 +87,8 @@ import Testing
     }
 
     private func pattern(_ text: [Unicode.Scalar], _ random: inout SeededGenerator) -> [PatternPart] {
-        text.prefix(7).map { scalar in
+        var parts: [PatternPart] = []
+        for scalar in text.prefix(7) {
             let kind: PatternPart.Kind
             switch Int.random(in: 0..<8, using: &random) {
             case 0: kind = .any
@@ -96,8 +97,12 @@ import Testing
             case 3: kind = .members([scalar] + word(&random, 0...3))
             default: kind = .literal(scalar)
             }
-            return PatternPart(kind: kind, repetition: ["", "", "", "", "?", "*", "+"].randomElement(using: &random)!)
+            var part = PatternPart(kind: kind, repetition: ["", "", "", "", "?", "*", "+"].randomElement(using: &random)!)
+            // An accent and the letter before it are one character, of which both would be repeated.
+            if part.isAccent, parts.last?.repetition == "" { part.repetition = "" }
+            parts.append(part)
         }
+        return parts
     }
 
     private func question(_ names: [[Unicode.Scalar]], _ depth: Int, _ random: inout SeededGenerator) -> Question {

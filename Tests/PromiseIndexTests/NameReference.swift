@@ -58,6 +58,11 @@ struct PatternPart {
     /// Nothing, `?`, `*` or `+`.
     var repetition: String
 
+    var isAccent: Bool {
+        guard case .literal(let scalar) = kind else { return false }
+        return Letter.fold(String(scalar).unicodeScalars, 2).isEmpty
+    }
+
     var written: String {
         let text =
             switch kind {

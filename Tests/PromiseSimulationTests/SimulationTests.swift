@@ -279,7 +279,7 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
-    /// A folder was removed and made anew. A file that was made in the new one, and renamed, counted as lost with the removed one.
+    /// A folder was removed and made anew. A file that was made in the new one, and renamed, counted as lost with the one before.
     @Test(.timeLimit(.minutes(10))) func whatIsInAFolderThatIsMadeAnewIsNotLostWithTheOneBefore() async throws {
         let run = try await simulate(["--store", "4", "--swarm", "--seed", "11700000427"])
         #expect(run.status == 0, "\(run.output)")

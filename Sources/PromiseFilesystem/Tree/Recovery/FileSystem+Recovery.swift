@@ -30,9 +30,7 @@ extension FileSystem {
             if isUnclean { try matchSizes() }
         }
         let now = clock.now()
-        let lost = try index.write { transaction throws(Failure) in try transaction.rebuildPending(now: now) }
-        for sentence in lost.prefix(10) { logger.warning("\(sentence)") }
-        if lost.count > 10 { logger.warning("and so did \(lost.count - 10) others") }
+        logger.warn(of: try index.write { transaction throws(Failure) in try transaction.rebuildPending(now: now) })
         try lastCopies.noteWhatIsLeft()
         if !written.isEmpty || !nameless.isEmpty {
             logger.notice(
@@ -122,5 +120,12 @@ extension FileSystem {
                 self?.nodeChanged(node, content: true)
                 engine.notePending()
             })
+    }
+}
+
+extension Logger {
+    fileprivate func warn(of sentences: [String]) {
+        for sentence in sentences.prefix(10) { warning("\(sentence)") }
+        if sentences.count > 10 { warning("and so did \(sentences.count - 10) others") }
     }
 }

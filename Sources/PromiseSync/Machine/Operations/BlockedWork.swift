@@ -1,7 +1,7 @@
 package import PromiseCore
 package import PromiseIndex
 
-/// Work that waits for a folder to be made at the provider. Pure.
+/// Work that waits for a folder to be made at the provider.
 ///
 /// It is looked at again every few seconds and comes here again each time: what has not come for long
 /// waits no more, as that of a folder that was removed before it was made.
@@ -22,6 +22,23 @@ package struct BlockedWork {
     static func note(_ subject: Pending.Subject, on folder: NodeID, _ turn: inout Turn) {
         let now = turn.now.uptime
         turn.remember { $0.operations.blocked.add(subject, on: folder, at: now) }
+    }
+
+    /// The folder or one above it that was removed and made anew, where the answer to that is on its way: what
+    /// was made in the new one meanwhile is not lost with the one before.
+    static func folderBeingMade(
+        _ folder: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> NodeID? {
+        var current = folder
+        // No real path is this deep.
+        for _ in 0..<4096 where current != .root {
+            guard let entry = try transaction.entries(of: current).first else { return nil }
+            if entry.identifier == nil {
+                return try transaction.creationsSent(for: entry.id).isEmpty ? nil : current
+            }
+            current = entry.parent
+        }
+        return nil
     }
 
     package var count: Int { folders.count }

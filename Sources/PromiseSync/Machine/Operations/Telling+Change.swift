@@ -12,8 +12,8 @@ extension Telling {
         _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
         if try turn.isLost(synced, transaction) {
-            if try isBeingMade(entry.parent, transaction) {
-                BlockedWork.note(pending.subject, on: entry.parent, &turn)
+            if let folder = try BlockedWork.folderBeingMade(entry.parent, transaction) {
+                BlockedWork.note(pending.subject, on: folder, &turn)
                 return .later(.seconds(5), .folderUnmade)
             }
             try Tree.keepWhatIsHere(entry, &turn, transaction)
@@ -63,21 +63,6 @@ extension Telling {
             try operation(
                 draft, kind: hasContent ? .upload : place ? .move : .metadata, entry, node, synced,
                 reference, &turn, transaction))
-    }
-
-    /// A folder was removed and made anew, and the answer to that is on its way: what was made in the new one
-    /// meanwhile is not lost with the one before.
-    private static func isBeingMade(
-        _ folder: NodeID, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Bool {
-        var current = folder
-        // No real path is this deep.
-        for _ in 0..<4096 where current != .root {
-            guard let entry = try transaction.entries(of: current).first else { return false }
-            if entry.identifier == nil { return try !transaction.creationsSent(for: entry.id).isEmpty }
-            current = entry.parent
-        }
-        return false
     }
 
     /// A folder that waits for what is in it is looked at again after this long.

@@ -27,13 +27,21 @@ enum UnansweredMoves {
         return false
     }
 
+    /// What was sent after the move, to where the item was, does not say that it is there.
+    static func last(
+        of item: Item, _ transaction: borrowing Transaction
+    ) throws(Failure) -> SentChange? {
+        let changes = try transaction.sentChanges(of: item.identifier).map(\.sent)
+        return changes.last { $0.isMove && $0.leadsElsewhere(than: item) } ?? changes.last
+    }
+
     private static func isToBeLookedFor(
         _ item: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard !turn.memory.questions.movesLookedFor.contains(item),
             !turn.memory.operations.isBusy(item), let known = try turn.known(item, transaction),
             let sent = try transaction.sentChanges(of: item).last(where: { $0.sent.isMove })?.sent,
-            sent.parent != known.parent || sent.name != known.name,
+            sent.leadsElsewhere(than: known),
             let folder = try turn.knownFolder(sent.parent, transaction)
         else { return false }
         if let trouble = turn.memory.listings.troubles.hopeless(folder) {
@@ -53,5 +61,11 @@ enum UnansweredMoves {
             turn.listAgain(sent.parent, after: .zero)
             return true
         }
+    }
+}
+
+extension SentChange {
+    fileprivate func leadsElsewhere(than item: Item) -> Bool {
+        parent != item.parent || name != item.name
     }
 }

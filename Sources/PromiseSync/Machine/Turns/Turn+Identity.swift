@@ -96,12 +96,8 @@ extension Turn {
     func destination(
         of identifier: ItemIdentifier, _ transaction: borrowing Transaction
     ) throws(Failure) -> (reference: ItemReference, parent: ItemIdentifier)? {
-        guard facts.knowsByPlace, let known = try known(identifier, transaction), known.parent != nil
-        else { return nil }
-        let changes = try transaction.sentChanges(of: identifier).map(\.sent)
-        // What was sent after the move, to where the item was, does not say that it is there.
-        let move = changes.last { $0.isMove && ($0.parent != known.parent || $0.name != known.name) }
-        guard let sent = move ?? changes.last,
+        guard facts.knowsByPlace, let known = try known(identifier, transaction), known.parent != nil,
+            let sent = try UnansweredMoves.last(of: known, transaction),
             let folder = try reference(to: sent.parent, transaction)
         else { return nil }
         return (ItemReference(identifier: identifier, path: folder.path + [sent.name]), sent.parent)
