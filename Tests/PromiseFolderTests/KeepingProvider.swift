@@ -6,10 +6,16 @@ import PromiseTestSupport
 final class KeepingProvider: Provider {
     let memory: MemoryProvider
     let sharingLinks: (any SharingLinks)?
+    private let past: MemoryPast?
 
     init(linking conduct: LinkConduct) {
         memory = MemoryProvider(MemoryProvider.capabilities.union(.sharingLinks))
-        sharingLinks = MemoryLinks(memory, conduct)
+        (sharingLinks, past) = (MemoryLinks(memory, conduct), nil)
+    }
+
+    init(keepingVersions conduct: VersionConduct) {
+        memory = MemoryProvider(MemoryProvider.capabilities.union(.versions))
+        (sharingLinks, past) = (nil, MemoryPast(memory, conduct))
     }
 
     /// What the checks of its ability say.
@@ -42,9 +48,20 @@ final class KeepingProvider: Provider {
     func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
-        try await memory.modify(reference, changes: changes, contents: contents, baseVersion: baseVersion)
+        let before = await memory.items[reference.identifier]
+        let item = try await memory.modify(reference, changes: changes, contents: contents, baseVersion: baseVersion)
+        if contents != nil, let before { past?.keep(before) }
+        return item
     }
     func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
         try await memory.delete(reference, baseVersion: baseVersion)
+    }
+    func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] {
+        try await past?.list(of: reference) ?? []
+    }
+    func fetchContents(
+        of reference: ItemReference, earlier: EarlierVersion, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        try await past?.fetch(earlier, of: reference, into: sink)
     }
 }

@@ -30,7 +30,7 @@ package struct ConformanceSuite: Sendable {
 
     static let checks: [ConformanceCheck] =
         itemChecks + contentChecks + nameChecks + conflictChecks + changeChecks + PrivateObjectChecks.all + LinkChecks.all
-        + faultChecks + lineChecks
+        + EarlierVersionChecks.all + faultChecks + lineChecks
 
     private func outcome(of check: ConformanceCheck) async -> ConformanceResult.Outcome {
         let missing = check.needs.subtracting(provider.capabilities)
