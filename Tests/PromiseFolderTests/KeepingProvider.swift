@@ -7,15 +7,22 @@ final class KeepingProvider: Provider {
     let memory: MemoryProvider
     let sharingLinks: (any SharingLinks)?
     private let past: MemoryPast?
+    private let memoryBin: MemoryBin?
+    var bin: (any ProviderBin)? { memoryBin }
 
     init(linking conduct: LinkConduct) {
         memory = MemoryProvider(MemoryProvider.capabilities.union(.sharingLinks))
-        (sharingLinks, past) = (MemoryLinks(memory, conduct), nil)
+        (sharingLinks, past, memoryBin) = (MemoryLinks(memory, conduct), nil, nil)
     }
 
     init(keepingVersions conduct: VersionConduct) {
         memory = MemoryProvider(MemoryProvider.capabilities.union(.versions))
-        (sharingLinks, past) = (nil, MemoryPast(memory, conduct))
+        (sharingLinks, past, memoryBin) = (nil, MemoryPast(memory, conduct), nil)
+    }
+
+    init(keepingRemoved conduct: BinConduct) {
+        memory = MemoryProvider(MemoryProvider.capabilities.union(.removedItems))
+        (sharingLinks, past, memoryBin) = (nil, nil, MemoryBin(memory, conduct))
     }
 
     /// What the checks of its ability say.
@@ -54,7 +61,9 @@ final class KeepingProvider: Provider {
         return item
     }
     func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        let before = await memory.items[reference.identifier]
         try await memory.delete(reference, baseVersion: baseVersion)
+        if let before { memoryBin?.keep(before, at: reference.path) }
     }
     func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] {
         try await past?.list(of: reference) ?? []

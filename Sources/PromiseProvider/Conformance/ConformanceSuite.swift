@@ -3,7 +3,7 @@ import PromiseSystem
 
 /// The laws of `Provider`, checked against any provider inside one empty folder, with nothing but the protocol.
 ///
-/// A check of something the provider does not declare is skipped with that reason. Everything made is removed again.
+/// A check of something the provider does not declare is skipped with that reason. Everything made is removed again, into the storage's own bin where it has one.
 package struct ConformanceSuite: Sendable {
     private let provider: any Provider
     private let folder: ItemReference
@@ -30,7 +30,7 @@ package struct ConformanceSuite: Sendable {
 
     static let checks: [ConformanceCheck] =
         itemChecks + contentChecks + nameChecks + conflictChecks + changeChecks + PrivateObjectChecks.all + LinkChecks.all
-        + EarlierVersionChecks.all + faultChecks + lineChecks
+        + EarlierVersionChecks.all + BinChecks.all + faultChecks + lineChecks
 
     private func outcome(of check: ConformanceCheck) async -> ConformanceResult.Outcome {
         let missing = check.needs.subtracting(provider.capabilities)
