@@ -118,10 +118,12 @@ package protocol Provider: Sendable {
     /// The other way: which item is called so now; nil when there is none any more.
     func identifier(ofPersistent persistent: String) async throws(ProviderError) -> ItemIdentifier?
 
-    /// What a file was before, as far as the storage has kept it, the newest first; not what it is now. None where it keeps none.
+    /// What a file was before, as far as the storage has kept it, the newest first, each once, 10,000 at most; not what it is
+    /// now. None where it keeps none; none or `.notFound` of what is not there.
     func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion]
 
-    /// Writes the bytes of one of these into the sink, as `fetchContents`. Throws `.notFound` when it is not kept any more.
+    /// Writes the bytes of one of these into the sink, as `fetchContents`, and changes nothing. Throws `.notFound` when it is not
+    /// kept any more.
     func fetchContents(
         of reference: ItemReference, earlier: EarlierVersion, into sink: any ContentSink
     ) async throws(ProviderError)

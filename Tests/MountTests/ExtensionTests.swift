@@ -20,8 +20,10 @@ extension MountSuites {
             try await MountedDomain.with(options(Self.python), mounts: false) { domain in
                 try await domain.shell(
                     """
-                    for provider in \(Self.python) \(Self.swift); do
-                        "$P" provider check $provider --destructive-in a/b --json > "$T/${provider##*/}" & checks+=" $!"
+                    free='import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+                    for provider in "\(Self.python)?--links=127.0.0.1:$(python3 -c "$free")" \(Self.swift); do
+                        name=${provider%%[?]*}
+                        "$P" provider check "$provider" --destructive-in a/b --json > "$T/${name##*/}" & checks+=" $!"
                     done
                     for check in $checks; do wait $check; done
                     """, seconds: 150)

@@ -153,6 +153,23 @@ struct HostileBucketTests {
         }
     }
 
+    /// The last page was shown whole, whatever was on it.
+    @Test(.timeLimit(.minutes(2))) func ofMoreVersionsThanCanBeShownTheNewestAre() async throws {
+        let rows = (0..<10_050).map { number in
+            let year = 1900 + number / 100
+            let (month, day) = (number % 100 / 10 + 1, number % 10 + 10)
+            let time = "\(year)-\(month < 10 ? "0" : "")\(month)-\(day)T00:00:00.000Z"
+            return "<Version><Key>file</Key><VersionId>\(number)</VersionId><IsLatest>false</IsLatest>"
+                + "<LastModified>\(time)</LastModified><ETag>\(number)</ETag><Size>4</Size></Version>"
+        }
+        try await withProvider({ _ in
+            reply("200 OK", [], "<ListVersionsResult>\(rows.joined())<IsTruncated>false</IsTruncated></ListVersionsResult>")
+        }) { provider, _ in
+            let found = try await provider.earlierVersions(of: file)
+            #expect(found.count == 10_000 && found.first?.identifier == "10049")
+        }
+    }
+
     /// What came of it was taken for where the link leads.
     @Test func aLinkOfWhichNotAllComesIsNoLinkThatLeadsElsewhere() async throws {
         let headers = ["ETag: \"1\"", "x-amz-meta-mode: 41471"]

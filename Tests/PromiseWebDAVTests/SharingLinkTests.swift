@@ -87,6 +87,29 @@ struct SharingLinkTests {
         #expect(server.requests.filter { $0.hasPrefix("DELETE") }.count == 1)
     }
 
+    /// Said by the server it was that there is no such link.
+    @Test func aLinkUntilADateThatHasPassedIsRefusedAndNotAskedFor() async throws {
+        let server = Self.server { _ in Self.answer("[]", status: 404, message: "Expiration date is in the past") }
+        defer { server.stop() }
+        try await Self.links(of: server) { links in
+            let item = ItemReference(identifier: ItemIdentifier("/x"), path: [FileName("x")!])
+            let past = Timestamp(seconds: 1_000_000_000, nanoseconds: 0)
+            let refusal = await #expect(throws: ProviderError.self) { try await links.make(to: item, kind: .file, until: past) }
+            #expect(refusal?.code == .refused && refusal?.message.contains("date has passed") == true)
+        }
+        #expect(!server.requests.contains { $0.hasPrefix("POST") })
+    }
+
+    @Test func ofMoreLinksThanCanBeShownTheFirstAre() async throws {
+        let rows = (0..<10_050).map { Self.share("\($0)", "/shared/f") }.joined(separator: ",")
+        let server = Self.server { _ in Self.answer("[\(rows)]") }
+        defer { server.stop() }
+        try await Self.links(of: server) { links in
+            let found = try await links.list()
+            #expect(found.count == 10_000 && found.last?.identifier == "9999")
+        }
+    }
+
     @Test func anotherServerHasNone() async throws {
         let server = Self.server { _ in reply("404 Not Found") }
         defer { server.stop() }

@@ -46,7 +46,8 @@ struct ObjectVersions: Sendable {
                 try turns.take(token, first: found.first?.identifier)
             }
         } while from != nil && result.count < ObjectVersions.countMax
-        return result.sorted { $0.modificationTime > $1.modificationTime }
+        result.sort { $0.modificationTime > $1.modificationTime }
+        return Array(result.prefix(ObjectVersions.countMax))
     }
 }
 

@@ -9,6 +9,8 @@ import PromiseSystem
 /// Public links of Nextcloud and ownCloud, by their OCS Share API.
 struct NextcloudLinks: SharingLinks {
     private static let publicLink = 3
+    /// More are not shown.
+    private static let countMax = 10_000
 
     let provider: WebDAVProvider
     /// Of the server's root, and of the folder that is mounted below the user's files.
@@ -62,6 +64,10 @@ struct NextcloudLinks: SharingLinks {
     func make(
         to reference: ItemReference, kind: NodeKind, until end: Timestamp?
     ) async throws(ProviderError) -> SharingLink {
+        // The server says of it that there is no such share.
+        if let end, end <= provider.resources.clock.now() {
+            throw ProviderError(.refused, "that date has passed")
+        }
         let names = base + reference.path
         let path = "/" + names.map { String(decoding: provider.location.wireName($0), as: UTF8.self) }.joined(separator: "/")
         var fields = [("path", path), ("shareType", "\(NextcloudLinks.publicLink)")]
@@ -77,7 +83,8 @@ struct NextcloudLinks: SharingLinks {
 
     func list() async throws(ProviderError) -> [SharingLink] {
         let shares: [Share] = try await ask(.GET, "", nil, "the links cannot be listed")
-        return shares.compactMap { $0.type == NextcloudLinks.publicLink ? link($0) : nil }
+        let links = shares.compactMap { $0.type == NextcloudLinks.publicLink ? link($0) : nil }
+        return Array(links.prefix(NextcloudLinks.countMax))
     }
 
     func revoke(_ identifier: String) async throws(ProviderError) {
