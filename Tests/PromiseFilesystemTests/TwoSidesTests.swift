@@ -1,5 +1,6 @@
 import PromiseCore
 import PromiseFilesystem
+import PromiseIndex
 import PromiseProvider
 import PromiseSystem
 import PromiseTestSupport
@@ -361,6 +362,10 @@ import Testing
             try await domain.rename(["e"], to: ["d"])
             await domain.provider.fail(nil)
             try await domain.expectBothSidesTheSame("before the others")
+            // Until the folder has been looked at.
+            while try domain.index.read({ transaction throws(Failure) in try transaction.hasSent() }) {
+                try await Task.sleep(for: .milliseconds(10))
+            }
             await domain.provider.makeFolder(["e"])
             try await domain.expectBothSidesTheSame()
             #expect(await domain.provider.tree() == ["d/", "e/"])
