@@ -31,9 +31,10 @@ import Testing
             var isSeen = false
             // Beside other tests it may take many.
             let deadline = SystemClock().uptime() + .seconds(60)
-            var size: UInt64 = 10
+            var last: UInt64 = 10
             while !isSeen, SystemClock().uptime() < deadline {
-                size = size % Self.sizeMax + 10
+                let size = last % Self.sizeMax + 10
+                last = size
                 try await domain.write(Self.text, to: file)
                 let look = Monitor((isOver: false, isSeen: false))
                 let onlooker = OwnedThread(name: "onlooker") {
