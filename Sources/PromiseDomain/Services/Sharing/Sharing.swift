@@ -38,6 +38,12 @@ package struct Sharing: Sendable {
         try await asking { () throws(ProviderError) in try await links.revoke(identifier) }
     }
 
+    private func asking<Value: Sendable>(
+        _ call: @escaping @Sendable () async throws(ProviderError) -> Value
+    ) async throws(Failure) -> Value {
+        try await tree.asking(telling: [.notFound: .notFound], call)
+    }
+
     private func links() throws(Failure) -> any SharingLinks {
         if let links = tree.provider.sharingLinks { return links }
         try tree.demandKnownProvider()
@@ -68,16 +74,5 @@ package struct Sharing: Sendable {
                     + "for that")
         }
         return (reference, found.kind)
-    }
-
-    private func asking<Value: Sendable>(
-        _ call: @escaping @Sendable () async throws(ProviderError) -> Value
-    ) async throws(Failure) -> Value {
-        if let failure = tree.engine.connectionFailure { throw failure }
-        do throws(ProviderError) {
-            return try await withDeadline(tree.patience, "the provider did not answer", call)
-        } catch {
-            throw error.code == .notFound ? Failure(.notFound, error.message) : error.failure
-        }
     }
 }

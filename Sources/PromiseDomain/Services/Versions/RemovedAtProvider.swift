@@ -86,15 +86,6 @@ package struct RemovedAtProvider: Sendable {
     private func asking<Value: Sendable>(
         _ call: @escaping @Sendable () async throws(ProviderError) -> Value
     ) async throws(Failure) -> Value {
-        if let failure = tree.engine.connectionFailure { throw failure }
-        do throws(ProviderError) {
-            return try await withDeadline(tree.patience, "the provider did not answer", call)
-        } catch {
-            switch error.code {
-            case .notFound: throw Failure(.notFound, error.message)
-            case .conflict: throw Failure(.conflict, error.message)
-            default: throw error.failure
-            }
-        }
+        try await tree.asking(telling: [.notFound: .notFound, .conflict: .conflict], call)
     }
 }
