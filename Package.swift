@@ -236,7 +236,7 @@ let package = Package(
             [
                 "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWire", "PromiseExtension", "PromiseTestSupport", logging,
             ]),
-        tests("PromiseRcloneTests", ["PromiseProvider", "PromiseRclone"]),
+        tests("PromiseRcloneTests", ["PromiseProvider", "PromiseRclone", "PromiseSystem", "PromiseTestSupport", logging]),
         tests(
             "PromiseSyncTests",
             [

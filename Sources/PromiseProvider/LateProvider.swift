@@ -57,6 +57,7 @@ package final class LateProvider: Provider {
     // MARK: The calls
 
     package func letGo() async { await wrapped.letGo() }
+    package func answered() async throws(ProviderError) { try await wait() }
     package func connect() async throws(ProviderError) { try await wrapped.connect() }
     package func greet() async throws(ProviderError) { try await wrapped.greet() }
 

@@ -40,6 +40,10 @@ package protocol Provider: Sendable {
     /// out is found before something is written, or after a moment; `limitations` and `capabilities` tell it then.
     func greet() async throws(ProviderError)
 
+    /// Returns when it has answered for the first time since the mount began. What it can do is known then, and that it is the
+    /// storage that the mount is of; every call that asks it something waits for the same.
+    func answered() async throws(ProviderError)
+
     /// The last call: the mount has ended in order, and nobody waits for what is under way. Gives back what would keep others
     /// out, and takes some seconds at most.
     func letGo() async
@@ -148,6 +152,7 @@ package struct EarlierVersion: Hashable, Sendable {
 
 extension Provider {
     package func letGo() async {}
+    package func answered() async throws(ProviderError) {}
     package func greet() async throws(ProviderError) { try await connect() }
     package func contentsReleased(of reference: ItemReference, version: ContentVersion) async throws(ProviderError) {}
     package func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] { [] }

@@ -20,6 +20,8 @@ package struct RcloneProgram: Sendable {
         path = Array(place.utf8)
     }
 
+    package init(path: [UInt8]) { self.path = path }
+
     /// Those that its configuration has.
     package func remotes() throws(ProviderError) -> [String] {
         // What goes wrong is said on the standard error.

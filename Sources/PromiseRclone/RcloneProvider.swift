@@ -26,13 +26,15 @@ package final class RcloneProvider: Provider {
     /// The configuration has the remote, and the remote the folder.
     private let isKnown = Mutex(false)
 
-    /// Starts rclone; waits for nothing. Throws a sentence where there is none.
+    /// Starts rclone (nil: that of this machine); waits for nothing. Throws a sentence where there is none.
     package init(
-        location: RcloneLocation, stateFolder: [UInt8]?, mayProbe: Bool, logger: Logger, clock: any TimeSource = SystemClock()
+        location: RcloneLocation, program: RcloneProgram? = nil, stateFolder: [UInt8]?, mayProbe: Bool, logger: Logger,
+        clock: any TimeSource = SystemClock()
     ) throws(ProviderError) {
         self.location = location
-        program = try RcloneProgram()
-        relay = try RcloneRelay(location, program: program, stateFolder: stateFolder, logger: logger, clock: clock)
+        let known = if let program { program } else { try RcloneProgram() }
+        self.program = known
+        relay = try RcloneRelay(location, program: known, stateFolder: stateFolder, logger: logger, clock: clock)
         files = try WebDAVProvider(
             location: WebDAVLocation(relayed: location.name), credentials: CredentialSource(file: nil, names: [], user: nil),
             stateFolder: stateFolder, mayProbe: mayProbe, logger: logger, clock: clock, relay: relay)

@@ -32,6 +32,8 @@ final class RcloneRelay: ServerRelay {
     private let clock: any TimeSource
     /// When the root was last seen.
     private let rootSeen = Mutex<Duration?>(nil)
+    /// The name of a file that was in it then: to look at one file costs the same however many there are.
+    private let rootFile = Mutex<String?>(nil)
 
     init(
         _ location: RcloneLocation, program: RcloneProgram, stateFolder: [UInt8]?, logger: Logger, clock: any TimeSource
@@ -85,6 +87,10 @@ final class RcloneRelay: ServerRelay {
         var name: String?
         enum CodingKeys: String, CodingKey { case name = "Name" }
     }
+    /// Of names alone: some remotes ask for the time of each file by a request of its own.
+    private static let namesOnly = #"{"noModTime": true, "noMimeType": true}"#
+    /// rclone lists the folder of what is no file, to see whether it is a folder.
+    private static let filesOnly = #"{"filesOnly": true, "noModTime": true, "noMimeType": true}"#
     private struct Listing: Decodable, Sendable { var list: [Entry] }
     private struct Status: Decodable, Sendable { var item: Entry? }
     private struct About: Decodable, Sendable {
@@ -97,11 +103,34 @@ final class RcloneRelay: ServerRelay {
     func checkRoot(isFresh: Bool = false) async throws(ProviderError) {
         let now = clock.uptime()
         if !isFresh, let seen = rootSeen.withLock({ $0 }), now - seen < RcloneRelay.rootFreshness { return }
-        guard try await ask("operations/list", ["fs": location.text, "remote": ""]) != nil else {
-            rootSeen.withLock { $0 = nil }
-            throw ProviderError(.offline, "rclone finds no folder at '\(location.text)': make it by 'rclone mkdir'")
+        if try await !isRootFileThere() {
+            let question = ["fs": location.text, "remote": "", "opt": RcloneRelay.filesOnly]
+            guard let answer = try await ask("operations/list", question) else {
+                rootSeen.withLock { $0 = nil }
+                throw ProviderError(.offline, "rclone finds no folder at '\(location.text)': make it by 'rclone mkdir'")
+            }
+            let listing: Listing? = await read(answer)
+            // Who removes all of them begins with the first. A name that is no text is not found by it.
+            let name = listing?.list.last { $0.name?.contains("\u{FFFD}") == false }?.name
+            rootFile.withLock { $0 = name }
         }
         rootSeen.withLock { $0 = now }
+    }
+
+    /// The folder is there when the file is that was seen in it. False says nothing of the folder.
+    private func isRootFileThere() async throws(ProviderError) -> Bool {
+        guard let name = rootFile.withLock({ $0 }) else { return false }
+        let question = ["fs": location.text, "remote": name, "opt": RcloneRelay.filesOnly]
+        do throws(ProviderError) {
+            let status: Status? = await read(try await ask("operations/stat", question))
+            if status?.item != nil { return true }
+        } catch {
+            // What cannot be looked at is not asked for again.
+            rootFile.withLock { if $0 == name { $0 = nil } }
+            throw error
+        }
+        rootFile.withLock { if $0 == name { $0 = nil } }
+        return false
     }
 
     /// Throws `.retry` unless the storage itself says that there is nothing. `path`: as in URLs.
@@ -121,7 +150,7 @@ final class RcloneRelay: ServerRelay {
     private func isListed(_ place: String) async throws(ProviderError) -> Bool {
         let parts = place.split(separator: "/")
         let folder = parts.dropLast().joined(separator: "/")
-        let question = ["fs": location.text, "remote": folder]
+        let question = ["fs": location.text, "remote": folder, "opt": RcloneRelay.namesOnly]
         guard let name = parts.last, let answer = try await ask("operations/list", question),
             let listing: Listing = await read(answer)
         else { return true }
@@ -131,7 +160,8 @@ final class RcloneRelay: ServerRelay {
     /// The same of a folder that holds nothing.
     func checkEmpty(_ path: String) async throws(ProviderError) {
         let place = RcloneRelay.place(path)
-        guard let answer = try await ask("operations/list", ["fs": location.text, "remote": place]) else {
+        let question = ["fs": location.text, "remote": place, "opt": RcloneRelay.namesOnly]
+        guard let answer = try await ask("operations/list", question) else {
             try await checkGone(path)
             throw ProviderError(.notFound, "'\(place)' is not there")
         }

@@ -127,4 +127,69 @@ import Testing
                 "pin done", "sync done",
             ])
     }
+
+    private static let followingScript = """
+        import os, socket, sys, tempfile, threading
+        sys.path.insert(0, sys.argv[1])
+        import promisefs
+
+        HEAD = "HTTP/1.1 200 X\\r\\nContent-Type: text/event-stream\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n"
+        END = "0\\r\\n\\r\\n"
+        asked = []
+
+        def page(number):
+            text = 'event: changes\\ndata: {"journal": "j", "changes": [{"sequence": %d}]}\\n\\n' % number
+            return f"{len(text):x}\\r\\n{text}\\r\\n"
+
+        def outcome(*answers):
+            "What is told by a daemon that gives these, one a connection, and is gone then."
+            path, found = tempfile.mktemp(), []
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(path)
+            listener.listen()
+            def serve():
+                for answer in answers:
+                    connection, _ = listener.accept()
+                    request = b""
+                    while b"\\r\\n\\r\\n" not in request:
+                        request += connection.recv(65536)
+                    asked.append(request.split()[1].decode().partition("?")[2])
+                    if answer is answers[-1]:
+                        os.unlink(path)
+                        listener.close()
+                    connection.sendall(answer.encode())
+                    connection.close()
+            threading.Thread(target=serve, daemon=True).start()
+            try:
+                for changes in promisefs.Domain(path).follow_changes(patience=1):
+                    found.append(changes["changes"][0]["sequence"])
+            except promisefs.PromiseError as error:
+                found += ["died" if "has died and no other one came" in str(error) else str(error), error.exit_status]
+            return found
+
+        print(outcome(HEAD + page(1)))
+        print(outcome(HEAD + page(1) + END))
+        print(outcome(HEAD + page(1), HEAD + page(2) + END))
+        print(asked[-1])
+        print(outcome(HEAD + page(1) + END, HEAD))
+        print(outcome(HEAD + page(1) + END, HEAD + page(2)))
+        """
+
+    /// It ended without a word, as it does when the domain was unmounted.
+    @Test(.timeLimit(.minutes(5))) func whoFollowsChangesIsToldThatTheDaemonHasDied() throws {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        let client = folder.appendingPathComponent("../../clients/python").standardized.path
+        let words = ["python3", "-c", PythonClientTests.followingScript, client]
+        let answer = try #require(
+            ChildProcess.exchange(words.map { Array($0.utf8) }, limit: .seconds(120)))
+        let lines = String(decoding: answer.output, as: UTF8.self).split(separator: "\n")
+        #expect(
+            lines == [
+                "[1, 'died', 4]", "[1]",
+                // It goes on with the next one.
+                "[1, 2]", "since=1&follow=true&journal=j",
+                // One that ends may break off what it is asked meanwhile.
+                "[1]", "[1, 2, 'died', 4]",
+            ])
+    }
 }

@@ -295,6 +295,29 @@ extension MountSuites {
             }
         }
 
+        /// Right after the mount it was said to have no links and no bin, or that it had not answered.
+        @Test(.timeLimit(.minutes(3))) func whatAnExtensionCanDoIsAwaitedWhileItBegins() async throws {
+            try await MountedDomain.with(options(Self.python), mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    free='import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+                    port=$(python3 -c "$free"); late="\(Machine.repository)/Examples/PythonExtension/extension.py"
+                    printf '#!/bin/sh\\n[ ! -e "%s/slow" ] || sleep 4\\nexec "%s" "$@"\\n' "$T" "$late" > "$T/late"
+                    chmod 755 "$T/late"; mounted() {
+                        "$P" mount --domain \(domain.domainName) --state-dir "$S" --upload-delay 200ms \\
+                            "extension+exec:$T/late?--links=127.0.0.1:$port" "$M"
+                    }
+                    mounted; echo first > "$M/plan"; echo x > "$M/gone"; "$P" sync --wait "$M"
+                    echo second > "$M/plan"; rm "$M/gone"; "$P" sync --wait "$M"; "$P" unmount "$M"
+                    touch "$T/slow"; mounted
+                    "$P" versions "$M/plan" --earlier > "$T/versions" & versions=$!
+                    "$P" trash list --provider "$M" > "$T/removed" & removed=$!
+                    "$P" share "$M/plan" > "$T/link"; wait $versions; wait $removed
+                    grep -q '^earlier' "$T/versions"; grep -q gone "$T/removed"; grep -q "127.0.0.1:$port" "$T/link"
+                    """)
+            }
+        }
+
         /// In a picker, by the route that it asks.
         @Test(.timeLimit(.minutes(3))) func whatAProvidersPagePicksNeedsNotToHaveBeenListedHere() async throws {
             try await MountedDomain.with(options(Self.python)) { domain in

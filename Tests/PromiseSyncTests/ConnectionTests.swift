@@ -54,6 +54,30 @@ import Testing
         }
     }
 
+    /// Until then nobody knows what it can do, or whether a link leads into the right storage.
+    @Test(.timeLimit(.minutes(5)), arguments: [MemoryProvider.rootIdentifier, ItemIdentifier("another")])
+    func whatAProviderCanDoIsKnownWhenItHasAnswered(root identifier: ItemIdentifier) async throws {
+        let (gate, pool, memory) = (Monitor(false), BlockingPool(name: "hanging", threads: 1), MemoryProvider())
+        let asking = Attempt.ofProvider { () throws(ProviderError) in
+            _ = await pool.run { gate.wait { $0 ? true : nil } }
+            var root = try await memory.root()
+            root.identifier = identifier
+            return root
+        }
+        let provider = LateProvider(memory, asking: asking, root: MemoryProvider.rootIdentifier)
+        let hanging = await #expect(throws: ProviderError.self) {
+            try await withDeadline(.milliseconds(100), "it did not answer") { () async throws(ProviderError) in
+                try await provider.answered()
+            }
+        }
+        #expect(hanging?.code == .retry)
+        gate.update { $0 = true }
+        var refusal: ProviderError?
+        do throws(ProviderError) { try await provider.answered() } catch { refusal = error }
+        #expect(refusal?.code == (identifier == MemoryProvider.rootIdentifier ? nil : .offline))
+        pool.stop()
+    }
+
     /// Right after the mount nobody was told since when, and then it seemed to be since the moment that it was given up.
     @Test(.timeLimit(.minutes(5)))
     func aProviderThatHasNeverAnsweredIsAwaySinceTheStart() async throws {

@@ -224,6 +224,26 @@ struct NextcloudTests {
         #expect(try await provider.earlierVersions(of: Self.file) == [])
     }
 
+    /// On a read-only mount nothing is tried of a server, and its files were said to have no versions.
+    @Test func earlierVersionsAreFoundAtAServerThatWasNotTried() async throws {
+        let number = "<fileid xmlns=\"http://owncloud.org/ns\">42</fileid>"
+        let server = ScriptedServer { request in
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): return reply("200 OK", ["DAV: 1", "Server: s"])
+            case ("PROPFIND", Self.base): return rows((Self.base, collection))
+            case ("PROPFIND", Self.earlier):
+                return rows((Self.earlier + "1000000000", Self.versionRow("1", 3, "Sun, 09 Sep 2001 01:46:40 GMT")))
+            case ("PROPFIND", Self.base + "file"):
+                let isAsked = request.body.contains("fileid")
+                return rows((request.path, Self.fileRow.replacing("</prop>", with: (isAsked ? number : "") + "</prop>")))
+            default: return reply("404 Not Found")
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: [], at: Self.base)
+        #expect(try await provider.earlierVersions(of: Self.file).map(\.identifier) == ["1000000000"])
+    }
+
     // MARK: Cookies
 
     /// Looking at a password takes Nextcloud a quarter of a second, and it did so for each request.

@@ -33,7 +33,7 @@ struct SharingLinkTests {
             switch request.method {
             case "OPTIONS": reply("200 OK", ["DAV: 1", "Server: s"])
             case "PROPFIND": rows((request.path, collection))
-            default: answers("\(request.method) \(request.path)")
+            default: answers(["\(request.method) \(request.path)", request.body].filter { !$0.isEmpty }.joined(separator: " "))
             }
         }
     }
@@ -51,6 +51,69 @@ struct SharingLinkTests {
         let asked = server.requests.filter { $0.contains("/ocs/") }
         #expect(asked.count == 1 && asked.first?.hasPrefix("POST \(Self.shares)?format=json") == true, "\(asked)")
         #expect(DayText.text(Timestamp(seconds: 1_801_439_999, nanoseconds: 0)) == "2027-01-31")
+    }
+
+    private static let day = Timestamp(seconds: 1_801_353_600, nanoseconds: 0)
+
+    /// Makes a link to `/shared/f` at a server that has `link` already and gives it again, and answers `changed` to a change
+    /// of its end.
+    private static func made(
+        until end: Timestamp?, has link: String, changed: @escaping @Sendable (String) -> String
+    ) async throws -> (link: SharingLink?, refusal: ProviderError?, changeCount: Int) {
+        let server = Self.server { line in line.hasPrefix("PUT") ? changed(line) : Self.answer(link) }
+        defer { server.stop() }
+        var (made, refusal): (SharingLink?, ProviderError?)
+        try await Self.links(of: server) { links in
+            let item = ItemReference(identifier: ItemIdentifier("/f"), path: [FileName("f")!])
+            do throws(ProviderError) {
+                made = try await links.make(to: item, kind: .file, until: end)
+            } catch {
+                refusal = error
+            }
+        }
+        return (made, refusal, server.requests.filter { $0.hasPrefix("PUT") }.count)
+    }
+
+    /// It was given with the end that it had, whichever was asked for.
+    @Test func aLinkThatIsThereAlreadyEndsWhenItIsAskedTo() async throws {
+        for before in ["null", "\"2027-06-01 00:00:00\""] {
+            let there = Self.share("17", "/shared/f", end: before)
+            let made = try await Self.made(until: Self.day, has: there) { line in
+                #expect(line == "PUT \(Self.shares)/17?format=json expireDate=2027-01-31")
+                return Self.answer(Self.share("17", "/shared/f", end: "\"2027-01-31 00:00:00\""))
+            }
+            #expect(made.link?.end == Self.day && made.changeCount == 1)
+        }
+        let ending = Self.share("17", "/shared/f", end: "\"2027-06-01 00:00:00\"")
+        let made = try await Self.made(until: nil, has: ending) { line in
+            #expect(line == "PUT \(Self.shares)/17?format=json expireDate=")
+            return Self.answer(Self.share("17", "/shared/f"))
+        }
+        #expect(made.link?.identifier == "17" && made.link?.end == nil && made.changeCount == 1)
+    }
+
+    @Test func aLinkThatEndsAsItIsAskedToIsNotChanged() async throws {
+        for (end, text) in [(Self.day, "\"2027-01-31 00:00:00\""), (nil, "null")] {
+            let there = Self.share("17", "/shared/f", end: text)
+            let made = try await Self.made(until: end, has: there) { _ in Self.answer("[]", status: 500) }
+            #expect(made.link?.identifier == "17" && made.link?.end == end && made.changeCount == 0)
+        }
+    }
+
+    /// Its owner would believe that it has ended.
+    @Test func aLinkThatLastsLongerThanItIsAskedToIsNotGiven() async throws {
+        let endless = Self.share("17", "/shared/f")
+        let kept = try await Self.made(until: Self.day, has: endless) { _ in Self.answer(endless) }
+        #expect(kept.refusal?.code == .refused)
+        #expect(kept.refusal?.message.contains("https://example.com/s/17, which does not end") == true)
+        let words: @Sendable (String) -> String = { _ in
+            Self.answer("[]", status: 400, message: "Expiration date is enforced")
+        }
+        let refused = try await Self.made(until: Self.day, has: endless, changed: words)
+        #expect(refused.refusal?.code == .refused && refused.refusal?.message.contains("date is enforced") == true)
+        // What is to have no end lasts as long as the server lets it.
+        let ending = Self.share("17", "/shared/f", end: "\"2027-01-31 00:00:00\"")
+        #expect(try await Self.made(until: nil, has: ending, changed: words).link?.end == Self.day)
     }
 
     /// Those of other folders, and what is shared with users, are not shown.

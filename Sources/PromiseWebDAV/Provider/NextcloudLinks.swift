@@ -72,13 +72,60 @@ struct NextcloudLinks: SharingLinks {
         let path = "/" + names.map { String(decoding: provider.location.wireName($0), as: UTF8.self) }.joined(separator: "/")
         var fields = [("path", path), ("shareType", "\(NextcloudLinks.publicLink)")]
         if let end { fields.append(("expireDate", DayText.text(end))) }
-        let form = fields.map { "\($0)=\(PercentEncoding.encoded(Array($1.utf8)))" }.joined(separator: "&")
+        let shown = provider.resources.shown(reference.path)
         let share: Share = try await ask(
-            .POST, "", form, "a link to \(provider.resources.shown(reference.path)) cannot be made")
-        guard let link = link(share) else {
-            throw ProviderError(.retry, "the server does not say which link it has made: see 'promisefs share list'")
+            .POST, "", NextcloudLinks.form(fields), "a link to \(shown) cannot be made")
+        return try await renewed(try made(share), until: end, shown)
+    }
+
+    private func made(_ share: Share) throws(ProviderError) -> SharingLink {
+        if let link = link(share) { return link }
+        throw ProviderError(
+            .retry, "the server does not say which link it has made: see 'promisefs share list'")
+    }
+
+    /// Some servers have one link to an item, and give it whenever one is to be made; some end by
+    /// themselves what is to have no end. Nobody is to have a link that lasts longer than its owner
+    /// believes.
+    private func renewed(
+        _ link: SharingLink, until end: Timestamp?, _ shown: String
+    ) async throws(ProviderError) -> SharingLink {
+        let day = end.map { DayText.text($0) }
+        if day == link.end.map({ DayText.text($0) }) { return link }
+        var now = link
+        if let identifier = link.identifier, NextcloudLinks.isIdentifier(identifier) {
+            do throws(ProviderError) {
+                let share: Share = try await ask(
+                    .PUT, "/\(identifier)", NextcloudLinks.form([("expireDate", day ?? "")]),
+                    "the end of the link \(identifier) to \(shown) cannot be set")
+                now = try made(share)
+            } catch {
+                // It lasts as long as the server lets it.
+                if end == nil, error.code == .refused { return link }
+                throw error
+            }
         }
-        return link
+        // By the server's clock the day may be another one than by ours.
+        if let end, now.end.map({ $0.seconds > end.seconds + 86_400 }) ?? true {
+            throw NextcloudLinks.lasting(now, shown)
+        }
+        return now
+    }
+
+    private static func lasting(_ link: SharingLink, _ shown: String) -> ProviderError {
+        let end = link.end.map { "ends on \(DayText.text($0))" } ?? "does not end"
+        return ProviderError(
+            .refused,
+            "there is a link to \(shown), \(link.address), which \(end), and the server gives it no "
+                + "other end: see 'promisefs share list'")
+    }
+
+    private static func form(_ fields: [(String, String)]) -> String {
+        fields.map { "\($0)=\(PercentEncoding.encoded(Array($1.utf8)))" }.joined(separator: "&")
+    }
+
+    private static func isIdentifier(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { (48...57).contains($0) }
     }
 
     func list() async throws(ProviderError) -> [SharingLink] {
@@ -88,7 +135,7 @@ struct NextcloudLinks: SharingLinks {
     }
 
     func revoke(_ identifier: String) async throws(ProviderError) {
-        guard !identifier.isEmpty, identifier.utf8.allSatisfy({ (48...57).contains($0) }) else {
+        guard NextcloudLinks.isIdentifier(identifier) else {
             throw ProviderError(.notFound, "there is no link '\(escapedForDisplay(Array(identifier.utf8)))'")
         }
         let _: Nothing? = try await ask(.DELETE, "/\(identifier)", nil, "the link \(identifier) cannot be revoked")

@@ -229,7 +229,7 @@ package final class WebDAVProvider: Provider, Sendable {
         -> [EarlierVersion]
     {
         try await earlierFiles.list(
-            of: resources.resource(at: reference.path),
+            of: numbered(reference.path),
             "the versions of \(resources.shown(reference.path)) cannot be listed")
     }
 
@@ -238,7 +238,14 @@ package final class WebDAVProvider: Provider, Sendable {
     ) async throws(ProviderError) {
         let what = "a version of \(resources.shown(reference.path)) cannot be fetched"
         try await earlierFiles.fetch(
-            earlier, of: resources.resource(at: reference.path), into: sink, what)
+            earlier, of: numbered(reference.path), into: sink, what)
+    }
+
+    /// With its number, by which the server has its versions, also while it is not known whether
+    /// items can be called by it: nothing is tried of a server that nothing is written to.
+    private func numbered(_ path: [FileName]) async throws(ProviderError) -> ResourceStatus {
+        let body = WebDAVResources.propertyRequest(WebDAVResources.numberProperty)
+        return try await resources.resource(at: path, body: body)
     }
 }
 

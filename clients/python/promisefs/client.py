@@ -179,27 +179,42 @@ class Domain(Coordination):
         return self._call("GET", f"changes?since={since}" + self._whose(journal))
 
     def follow_changes(self, since=0, journal=None, patience=10):
-        """Changes without end, also from the daemon that comes after this one: documents as `changes` gives."""
-        waiting_since = None
-        while waiting_since is None or time.monotonic() - waiting_since < patience:
-            is_open = False
+        """Changes without end, also from the daemon that comes after this one: documents as `changes` gives. Ends when the
+        domain was unmounted and not mounted again in `patience` seconds; raises `PromiseError`, of exit status 4, when the
+        daemon has died and no other one came in that time."""
+        waiting_since = parting_since = loss = None
+        while True:
+            is_open, problem = False, None
             try:
                 path = f"changes?since={since}&follow=true" + self._whose(journal)
                 connection, response = self._open("GET", path, None, None)
                 is_open = True
                 with contextlib.closing(connection), contextlib.closing(response):
                     for _, page in self._parsed(response):
+                        parting_since = None
                         since = page["changes"][-1]["sequence"] if page["changes"] else since
                         journal = page["journal"]
                         yield page
-            except (OSError, http.client.HTTPException, PromiseError) as problem:
+            except (OSError, http.client.HTTPException, PromiseError) as error:
                 has_begun = is_open or waiting_since is not None
-                if not has_begun or getattr(problem, "code", "") not in ("", "interrupted"):
+                if not has_begun or getattr(error, "code", "") not in ("", "interrupted"):
                     raise
+                problem = error
+            now = time.monotonic()
             # However long nothing happened before that.
             if is_open:
-                waiting_since = time.monotonic()
+                waiting_since = now
+                # One that said that it ends still takes a question for a moment, and breaks off its answer.
+                is_parting = parting_since is not None and now - parting_since < patience
+                if not is_parting and (problem is None or getattr(problem, "code", "") == "interrupted"):
+                    is_parting, parting_since = True, now
+                loss = None if is_parting else problem
+            if now - waiting_since >= patience:
+                break
             time.sleep(0.2)
+        if loss is not None:
+            sentence = "has died and no other one came: look at its log, and mount again"
+            raise PromiseError(f"the daemon at {self.socket_path} {sentence}") from loss
 
     @staticmethod
     def _whose(journal):

@@ -13,12 +13,13 @@ package struct PickerPages: Sendable {
 
     /// Nil: the provider has none for that mode. It is a stranger's text.
     package func page(mode: String) async throws(Failure) -> [UInt8]? {
-        guard tree.provider.capabilities.contains(.pickerPages) else { return nil }
         do throws(ProviderError) {
             return try await withDeadline(
                 PickerPages.patience, "the provider did not answer",
                 { [tree] () async throws(ProviderError) in
-                    try await tree.provider.pickerPage(mode: mode)
+                    try await tree.provider.answered()
+                    guard tree.provider.capabilities.contains(.pickerPages) else { return nil }
+                    return try await tree.provider.pickerPage(mode: mode)
                 })
         } catch {
             throw Failure(.offline, "the provider's page cannot be had: \(error.message)")

@@ -41,15 +41,6 @@ struct DomainTree: Sendable {
         return current
     }
 
-    /// What an extension can do is known when it has answered. Throws until then, for what it would
-    /// be said not to do.
-    func demandKnownProvider() throws(Failure) {
-        if engine.connection == .connecting {
-            throw Failure(.offline, "the provider has not answered yet")
-        }
-        if let failure = engine.connectionFailure { throw failure }
-    }
-
     /// Makes a folder's children known; does nothing for what is no folder.
     func list(_ folder: NodeID) async throws(Failure) {
         while true {

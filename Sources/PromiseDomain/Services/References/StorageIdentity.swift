@@ -67,8 +67,10 @@ final class StorageIdentity: Sendable {
     /// The one that there is, or a new one.
     func make() async throws(Failure) -> String {
         if let known { return known }
-        if let failure = tree.engine.connectionFailure { throw failure }
-        guard let objects = tree.provider.privateObjects else {
+        let objects = try await tree.asking { [tree] () throws(ProviderError) in
+            tree.provider.privateObjects
+        }
+        guard let objects else {
             throw Failure(
                 .notSupported,
                 "the storage of '\(tree.domainName)' keeps nothing by which other machines would know it: "

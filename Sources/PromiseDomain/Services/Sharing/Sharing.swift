@@ -21,7 +21,7 @@ package struct Sharing: Sendable {
 
     /// A link to what the storage has. Throws `.busy` for what it does not have yet, and `.refused` where it makes no such link.
     package func share(_ path: [FileName], _ node: NodeID, until end: Timestamp?) async throws(Failure) -> Link {
-        let links = try links()
+        let links = try await links()
         let (reference, kind) = try tree.index.read { transaction throws(Failure) in
             try stored(path, node, transaction)
         }
@@ -29,18 +29,24 @@ package struct Sharing: Sendable {
     }
 
     package func list() async throws(Failure) -> [Link] {
-        let links = try links()
+        let links = try await links()
         return try await asking { () throws(ProviderError) in try await links.list() }.map { Link($0) }
     }
 
     package func revoke(_ identifier: String) async throws(Failure) {
-        let links = try links()
+        let links = try await links()
         try await asking { () throws(ProviderError) in try await links.revoke(identifier) }
     }
 
-    private func links() throws(Failure) -> any SharingLinks {
-        if let links = tree.provider.sharingLinks { return links }
-        try tree.demandKnownProvider()
+    private func asking<Value: Sendable>(
+        _ call: @escaping @Sendable () async throws(ProviderError) -> Value
+    ) async throws(Failure) -> Value {
+        try await tree.asking(telling: [.notFound: .notFound], call)
+    }
+
+    private func links() async throws(Failure) -> any SharingLinks {
+        let links = try await asking { [tree] () throws(ProviderError) in tree.provider.sharingLinks }
+        if let links { return links }
         throw Failure(
             .refused,
             "'\(tree.provider.name)' has no links for others: only S3, Nextcloud, ownCloud and some "
@@ -68,16 +74,5 @@ package struct Sharing: Sendable {
                     + "for that")
         }
         return (reference, found.kind)
-    }
-
-    private func asking<Value: Sendable>(
-        _ call: @escaping @Sendable () async throws(ProviderError) -> Value
-    ) async throws(Failure) -> Value {
-        if let failure = tree.engine.connectionFailure { throw failure }
-        do throws(ProviderError) {
-            return try await withDeadline(tree.patience, "the provider did not answer", call)
-        } catch {
-            throw error.code == .notFound ? Failure(.notFound, error.message) : error.failure
-        }
     }
 }

@@ -24,7 +24,7 @@ package struct RemovedAtProvider: Sendable {
     /// Throws `.notFound` when nothing is kept, `.conflict` when the name is taken.
     package func restore(_ path: [FileName]) async throws(Failure) -> RestorationReport {
         try tree.demandWritable()
-        let bin = try bin()
+        let bin = try await bin()
         let items = RemovedItems.chosen(of: try await all(below: path), at: path)
         guard !items.isEmpty else {
             throw Failure(
@@ -52,9 +52,9 @@ package struct RemovedAtProvider: Sendable {
         return report
     }
 
-    private func bin() throws(Failure) -> any ProviderBin {
-        if let bin = tree.provider.bin { return bin }
-        try tree.demandKnownProvider()
+    private func bin() async throws(Failure) -> any ProviderBin {
+        let bin = try await asking { [tree] () throws(ProviderError) in tree.provider.bin }
+        if let bin { return bin }
         throw Failure(
             .refused,
             "'\(tree.provider.name)' keeps nothing of what is removed, or does not show it: "
@@ -62,7 +62,7 @@ package struct RemovedAtProvider: Sendable {
     }
 
     private func all(below path: [FileName]) async throws(Failure) -> [BinItem] {
-        let bin = try bin()
+        let bin = try await bin()
         let items = try await asking { () throws(ProviderError) in try await bin.list() }
         return items.filter { $0.path.starts(with: path) }
     }
@@ -86,15 +86,6 @@ package struct RemovedAtProvider: Sendable {
     private func asking<Value: Sendable>(
         _ call: @escaping @Sendable () async throws(ProviderError) -> Value
     ) async throws(Failure) -> Value {
-        if let failure = tree.engine.connectionFailure { throw failure }
-        do throws(ProviderError) {
-            return try await withDeadline(tree.patience, "the provider did not answer", call)
-        } catch {
-            switch error.code {
-            case .notFound: throw Failure(.notFound, error.message)
-            case .conflict: throw Failure(.conflict, error.message)
-            default: throw error.failure
-            }
-        }
+        try await tree.asking(telling: [.notFound: .notFound, .conflict: .conflict], call)
     }
 }

@@ -22,16 +22,9 @@ extension Versions {
         }
     }
 
-    private func keptVersions(_ reference: ItemReference) async throws(Failure) -> [EarlierVersion]
-    {
-        if let failure = items.tree.engine.connectionFailure { throw failure }
-        do throws(ProviderError) {
-            return try await withDeadline(items.tree.patience, "the provider did not answer") {
-                [provider = items.tree.provider] () throws(ProviderError) in
-                try await provider.earlierVersions(of: reference)
-            }
-        } catch {
-            throw error.failure
+    private func keptVersions(_ reference: ItemReference) async throws(Failure) -> [EarlierVersion] {
+        try await items.tree.asking { [provider = items.tree.provider] () throws(ProviderError) in
+            try await provider.earlierVersions(of: reference)
         }
     }
 
