@@ -265,6 +265,12 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A conflict version has no more rights than its document, and neither has another name of it, whose item was not told.
+    @Test(.timeLimit(.minutes(10))) func theSecondNameOfAConflictVersionIsToldOfItsRights() async throws {
+        let run = try await simulate(["--swarm", "--strangers", "--seed", "22600000246"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A folder arrived without an answer, took the place of another one after a kill and was moved back: it stood beside a
     /// conflict copy of itself.
     @Test(.timeLimit(.minutes(10))) func aFolderThatTookThePlaceOfAnotherIsNoConflictWithItself() async throws {

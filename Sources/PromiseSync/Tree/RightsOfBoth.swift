@@ -15,6 +15,17 @@ enum RightsOfBoth {
     }
 }
 
+/// What changes in a node changes in the items of all its names.
+enum NodeNames {
+    static func remind(
+        _ node: NodeID, _ turn: borrowing Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        for name in try transaction.entries(of: node) where !name.isExcluded {
+            try turn.remind(.entry(name.id), transaction)
+        }
+    }
+}
+
 extension Node {
     /// What others gave to an item since `known` was agreed on.
     mutating func take(_ item: Item, since known: Item?) {

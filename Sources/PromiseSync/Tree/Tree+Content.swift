@@ -181,7 +181,8 @@ extension Tree {
         if plan(try turn.observation(of: item.identifier, theirs, transaction)) == .nothing {
             try transaction.deletePending(.entry(entry.id))
         }
-        try turn.remind(.entry(ours.id), transaction)
+        // The rights that it may have no more of are those of its other names, too.
+        try NodeNames.remind(entry.node, turn, transaction)
         try transaction.rebasePieces(of: entry.node, from: base)
         try keepPieces(of: ours, &turn, transaction)
         try transaction.record(.created, node: entry.node, parent: entry.parent, name: name)

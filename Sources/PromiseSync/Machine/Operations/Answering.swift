@@ -176,9 +176,7 @@ enum Answering {
         node.succeed(edits)
         try transaction.update(node)
         // With the items of its other names it is not agreed on any more either.
-        for name in try transaction.entries(of: id) where !name.isExcluded {
-            try turn.remind(.entry(name.id), transaction)
-        }
+        try NodeNames.remind(id, turn, transaction)
     }
 
     private static func storeDeletion(

@@ -289,9 +289,7 @@ extension Turn {
         if node.edits == sent.edits {
             node.succeed(sent.edits)
             try transaction.update(node)
-            for name in try transaction.entries(of: node.id) where !name.isExcluded {
-                try remind(.entry(name.id), transaction)
-            }
+            try NodeNames.remind(node.id, self, transaction)
         }
         return true
     }
