@@ -33,7 +33,7 @@ final class RcloneRelay: ServerRelay {
     /// When the root was last seen.
     private let rootSeen = Mutex<Duration?>(nil)
     /// The name of a file that was in it then: to look at one file costs the same however many there are.
-    private let rootFile = Mutex<String?>(nil)
+    private let rootFile = Mutex(RootFile())
 
     init(
         _ location: RcloneLocation, program: RcloneProgram, stateFolder: [UInt8]?, logger: Logger, clock: any TimeSource
@@ -107,30 +107,30 @@ final class RcloneRelay: ServerRelay {
             let question = ["fs": location.text, "remote": "", "opt": RcloneRelay.filesOnly]
             guard let answer = try await ask("operations/list", question) else {
                 rootSeen.withLock { $0 = nil }
+                rootFile.withLock { $0 = RootFile() }
                 throw ProviderError(.offline, "rclone finds no folder at '\(location.text)': make it by 'rclone mkdir'")
             }
             let listing: Listing? = await read(answer)
-            // Who removes all of them begins with the first. A name that is no text is not found by it.
-            let name = listing?.list.last { $0.name?.contains("\u{FFFD}") == false }?.name
-            rootFile.withLock { $0 = name }
+            rootFile.withLock { $0.choose(from: listing?.list.map { $0.name ?? "" } ?? []) }
         }
         rootSeen.withLock { $0 = now }
     }
 
     /// The folder is there when the file is that was seen in it. False says nothing of the folder.
     private func isRootFileThere() async throws(ProviderError) -> Bool {
-        guard let name = rootFile.withLock({ $0 }) else { return false }
+        guard let name = rootFile.withLock({ $0.name }) else { return false }
         let question = ["fs": location.text, "remote": name, "opt": RcloneRelay.filesOnly]
         do throws(ProviderError) {
             let status: Status? = await read(try await ask("operations/stat", question))
-            if status?.item != nil { return true }
-        } catch {
-            // What cannot be looked at is not asked for again.
-            rootFile.withLock { if $0 == name { $0 = nil } }
-            throw error
+            let isThere = status?.item != nil
+            rootFile.withLock { isThere ? $0.found() : $0.missed(name) }
+            return isThere
+        } catch where error.code != .cancelled {
+            // A file may be listed whose looking at is refused. Whether the folder is there the
+            // listing says.
+            rootFile.withLock { $0.refused(name) }
+            return false
         }
-        rootFile.withLock { if $0 == name { $0 = nil } }
-        return false
     }
 
     /// Throws `.retry` unless the storage itself says that there is nothing. `path`: as in URLs.
@@ -232,5 +232,34 @@ final class RcloneRelay: ServerRelay {
             .POST, "\(address.control)/\(command)", headers, body: RequestBody(String(decoding: text, as: UTF8.self)),
             timeout: limit, isRepeatable: true, takesLong: true)
         return try await transport.whole(response, .POST, isShort: false)
+    }
+}
+
+/// By which file the folder that is mounted is known to be there.
+private struct RootFile {
+    /// So many are tried that cannot be looked at. Then the folder is listed each time.
+    private static let refusalMax = 8
+
+    private(set) var name: String?
+    /// What could be listed and not looked at, since one could be.
+    private var refusals: Set<String> = []
+
+    mutating func choose(from names: [String]) {
+        guard refusals.count < RootFile.refusalMax else { return }
+        // Who removes all of them begins with the first. A name that is no text is not found by it.
+        name = names.last {
+            !$0.isEmpty && !$0.contains("\u{FFFD}") && !refusals.contains($0)
+        }
+    }
+
+    mutating func found() { refusals.removeAll() }
+
+    mutating func missed(_ name: String) {
+        if self.name == name { self.name = nil }
+    }
+
+    mutating func refused(_ name: String) {
+        missed(name)
+        refusals.insert(name)
     }
 }

@@ -1,5 +1,6 @@
 import PromiseCore
 import PromiseProvider
+import PromiseSystem
 import PromiseTestSupport
 import Synchronization
 import Testing
@@ -21,6 +22,12 @@ import Testing
         let report = await provider.report(.removedItems)
         #expect(report.results.count == 8 && report.passedCount == 8, "\(report)")
         #expect(await provider.memory.names() == [])
+    }
+
+    /// Of two of one name that are removed in one second it keeps the second one only.
+    @Test func aBinThatNamesWhatItKeepsByTheSecondPasses() async throws {
+        let report = await KeepingProvider(keepingRemoved: .namesBySecond).report(.removedItems)
+        #expect(report.results.count == 8 && report.passedCount == 8, "\(report)")
     }
 
     @Test(arguments: [
@@ -59,7 +66,7 @@ import Testing
 
 /// What a storage does with what was removed.
 enum BinConduct: Sendable {
-    case right, knowsNoFolders, isNotShown
+    case right, namesBySecond, knowsNoFolders, isNotShown
     case listsNothing, losesTheFolder, losesTheName, losesTheSize, takesFilesForFolders, listsWhatIsThere
     case bringsBackNoBytes, bringsBackElsewhere, bringsNothingBack, keepsWhatIsBack, bringsAllBack
     case bringsBackAgain, waitsForWhatIsBack
@@ -75,6 +82,8 @@ final class MemoryBin: ProviderBin {
     private struct Kept {
         var item: BinItem
         var text: String
+        /// When it was removed, by the machine's clock.
+        let second = SystemClock().now().seconds
         var isBack = false
     }
 
@@ -99,7 +108,9 @@ final class MemoryBin: ProviderBin {
             let number = kept.count
             let seconds = 1_700_000_000 + (conduct == .tellsTimesBackwards ? -number : number)
             let item = Self.item(stored, "removed-\(number)", path, at: seconds)
-            kept.append(Kept(item: item, text: String(decoding: stored.bytes, as: UTF8.self)))
+            let new = Kept(item: item, text: String(decoding: stored.bytes, as: UTF8.self))
+            if conduct == .namesBySecond { kept.removeAll { $0.second == new.second && $0.item.path == path } }
+            kept.append(new)
         }
     }
 

@@ -13,7 +13,8 @@ struct FolderConformanceTests {
         let (_, reference) = try await fixture.item("suite")
         let report = await ConformanceSuite(provider: fixture.provider, folder: reference).run()
         for failure in report.failures { Issue.record("\(failure.name): \(failure.sentence)") }
-        // Its identifiers last, so that it needs no other name of an item; it has no server, nothing for strangers, no past and no bin.
+        // Its identifiers last, so that it needs no other name of an item; it has no server, nothing for strangers, no past and
+        // no bin.
         let lacks = [
             "there is no line to a server", "not declared: persistent-identifiers", "not declared: sharing-links",
             "not declared: versions", "not declared: removed-items",

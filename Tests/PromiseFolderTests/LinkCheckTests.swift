@@ -128,7 +128,9 @@ final class MemoryLinks: SharingLinks {
         case .listsElsewhere: return links.map { changed($0) { $0.path = [] } }
         case .listsWithoutEnd: return links.map { changed($0) { $0.end = nil } }
         case .listsTooMany:
-            return links + (0...10_000).map { SharingLink(identifier: "x\($0)", address: "https://x/\($0)", path: nil, end: nil) }
+            return links + (0...10_000).map { number in
+                SharingLink(identifier: "x\(number)", address: "https://example.com/\(number)", path: nil, end: nil)
+            }
         default: return links
         }
     }

@@ -43,6 +43,8 @@ struct RootQuestionTests {
                     return self.answer(404, json.dumps({"error": "error in ListJSON: directory not found"}))
                 if command == "operations/list":
                     return self.answer(200, json.dumps({"list": [{"Name": name} for name in sorted(os.listdir(path))]}))
+                if command == "operations/stat" and os.path.exists(folder + "/refused-" + place):
+                    return self.answer(500, json.dumps({"error": "AccessDenied: 403 Forbidden"}))
                 if command == "operations/stat":
                     item = {"Name": os.path.basename(place)} if os.path.exists(path) else None
                     return self.answer(200, json.dumps({"item": item}))
@@ -69,21 +71,52 @@ struct RootQuestionTests {
         server.serve_forever()
         """
 
-    /// A root with very many items was listed whole, each time that somebody changed something.
-    @Test(.timeLimit(.minutes(2))) func aRootIsListedOnceAndThenKnownByAFileInIt() async throws {
+    private static func folder() throws -> TemporaryFolder {
         let folder = try TemporaryFolder("rclone")
-        try folder.write(Array(Self.program.utf8), to: "rclone", mode: 0o755)
+        try folder.write(Array(program.utf8), to: "rclone", mode: 0o755)
         try folder.makeFolder("remote")
         try folder.write("1", to: "remote/a")
         try folder.write("2", to: "remote/b")
-        let provider = try RcloneProvider(
+        return folder
+    }
+
+    private static func provider(_ folder: TemporaryFolder) throws -> RcloneProvider {
+        try RcloneProvider(
             location: try RcloneLocation(parsing: "rclone:work:x") { () throws(ProviderError) in ["work"] },
             program: RcloneProgram(path: folder.path("rclone")), stateFolder: nil, mayProbe: false,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        func asked() throws -> [Substring] {
-            defer { try? unlink(folder.path("asked"), label: "test.forget") }
-            return String(decoding: try folder.read("asked"), as: UTF8.self).split(separator: "\n")
+    }
+
+    /// What the storage was asked since the last call.
+    private static func asked(_ folder: TemporaryFolder) throws -> [Substring] {
+        defer { try? unlink(folder.path("asked"), label: "test.forget") }
+        return String(decoding: try folder.read("asked"), as: UTF8.self).split(separator: "\n")
+    }
+
+    /// A root file that could be listed and not looked at made every second check of the root fail.
+    @Test(.timeLimit(.minutes(2))) func aFileThatCannotBeLookedAtDoesNotHideTheRoot() async throws {
+        let folder = try Self.folder()
+        let provider = try Self.provider(folder)
+        try folder.write("", to: "refused-b")
+        _ = try await provider.root()
+        #expect(try Self.asked(folder) == ["list"])
+        for questions in [["stat b", "list"], ["stat a"], ["stat a"]] {
+            _ = try await provider.root()
+            #expect(try Self.asked(folder).map(String.init) == questions)
         }
+        // Where none can be looked at, it is listed.
+        try folder.write("", to: "refused-a")
+        for questions in [["stat a", "list"], ["stat b", "list"], ["list"], ["list"]] {
+            _ = try await provider.root()
+            #expect(try Self.asked(folder).map(String.init) == questions)
+        }
+    }
+
+    /// A root with very many items was listed whole, each time that somebody changed something.
+    @Test(.timeLimit(.minutes(2))) func aRootIsListedOnceAndThenKnownByAFileInIt() async throws {
+        let folder = try Self.folder()
+        let provider = try Self.provider(folder)
+        func asked() throws -> [Substring] { try Self.asked(folder) }
         _ = try await provider.root()
         #expect(try asked() == ["list"])
         _ = try await provider.root()

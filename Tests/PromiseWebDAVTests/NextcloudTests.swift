@@ -232,7 +232,7 @@ struct NextcloudTests {
             case ("OPTIONS", _): return reply("200 OK", ["DAV: 1", "Server: s"])
             case ("PROPFIND", Self.base): return rows((Self.base, collection))
             case ("PROPFIND", Self.earlier):
-                return rows((Self.earlier + "1000000000", Self.versionRow("1", 3, "Sun, 09 Sep 2001 01:46:40 GMT")))
+                return rows((Self.earlier + "1000000000", Self.versionRow("9", 3, "Sun, 09 Sep 2001 01:46:40 GMT")))
             case ("PROPFIND", Self.base + "file"):
                 let isAsked = request.body.contains("fileid")
                 return rows((request.path, Self.fileRow.replacing("</prop>", with: (isAsked ? number : "") + "</prop>")))

@@ -1,5 +1,6 @@
 import PromiseCore
 import PromiseProvider
+import PromiseSystem
 import PromiseTestSupport
 import PromiseWebDAV
 import Testing
@@ -20,10 +21,19 @@ struct SharingLinkTests {
             + "\"url\":\"https://example.com/s/\(id.filter(\.isNumber))\"}"
     }
 
+    private static let day = Timestamp(seconds: 1_801_353_600, nanoseconds: 0)
+
+    /// In the middle of a day, however late the tests run.
+    private struct NoonClock: TimeSource {
+        var date = Timestamp(seconds: day.seconds - 30 * 86_400, nanoseconds: 0)
+        func now() -> Timestamp { date.advanced(by: .seconds(43_200)) }
+        func uptime() -> Duration { SystemClock().uptime() }
+    }
+
     private static func links(
-        of server: ScriptedServer, _ body: (any SharingLinks) async throws -> Void
+        of server: ScriptedServer, at date: NoonClock = NoonClock(), _ body: (any SharingLinks) async throws -> Void
     ) async throws {
-        let provider = try await provider(server, remembering: ["keepsProperties"], at: base)
+        let provider = try await provider(server, remembering: ["keepsProperties"], at: base, clock: date)
         #expect(provider.capabilities.contains(.sharingLinks))
         try await body(#require(provider.sharingLinks))
     }
@@ -39,7 +49,8 @@ struct SharingLinkTests {
     }
 
     @Test func aLinkIsMadeToWhatIsMountedAndEndsWithADay() async throws {
-        let server = Self.server { _ in Self.answer(Self.share("\"17\"", "/shared/a b/\u{e4}", end: "\"2027-01-31 00:00:00\"")) }
+        let made = Self.share("\"17\"", "/shared/a b/\u{e4}", end: "\"2027-01-31 00:00:00\"")
+        let server = Self.server { line in Self.answer(line.hasPrefix("GET") ? "[]" : made) }
         defer { server.stop() }
         try await Self.links(of: server) { links in
             let path = [FileName("a b")!, FileName("\u{e4}")!]
@@ -49,71 +60,113 @@ struct SharingLinkTests {
             #expect(link == SharingLink(identifier: "17", address: "https://example.com/s/17", path: path, end: end))
         }
         let asked = server.requests.filter { $0.contains("/ocs/") }
-        #expect(asked.count == 1 && asked.first?.hasPrefix("POST \(Self.shares)?format=json") == true, "\(asked)")
+        let looked = "GET \(Self.shares)?format=json&path=%2Fshared%2Fa%20b%2F%C3%A4 "
+        #expect(asked.count == 2 && asked.first?.hasPrefix(looked) == true, "\(asked)")
+        #expect(asked.last?.hasPrefix("POST \(Self.shares)?format=json") == true, "\(asked)")
         #expect(DayText.text(Timestamp(seconds: 1_801_439_999, nanoseconds: 0)) == "2027-01-31")
     }
 
-    private static let day = Timestamp(seconds: 1_801_353_600, nanoseconds: 0)
+    private struct Made {
+        var link: SharingLink?
+        var refusal: ProviderError?
+        var changeCount = 0
+        var removalCount = 0
+    }
 
-    /// Makes a link to `/shared/f` at a server that has `link` already and gives it again, and answers `changed` to a change
+    /// Makes a link to `/shared/f` at a server that answers `link`, which it has already or makes now, and `changed` to a change
     /// of its end.
     private static func made(
-        until end: Timestamp?, has link: String, changed: @escaping @Sendable (String) -> String
-    ) async throws -> (link: SharingLink?, refusal: ProviderError?, changeCount: Int) {
-        let server = Self.server { line in line.hasPrefix("PUT") ? changed(line) : Self.answer(link) }
+        until end: Timestamp?, gets link: String, isNew: Bool = false, removed: String = answer("[]"),
+        changed: @escaping @Sendable (String) -> String
+    ) async throws -> Made {
+        let server = Self.server { line in
+            switch line.prefix(3) {
+            case "PUT": changed(line)
+            case "GET": Self.answer(isNew ? "[\(Self.share("3", "/shared/f"))]" : "[\(link)]")
+            case "DEL": removed
+            default: Self.answer(link)
+            }
+        }
         defer { server.stop() }
-        var (made, refusal): (SharingLink?, ProviderError?)
+        var made = Made()
         try await Self.links(of: server) { links in
             let item = ItemReference(identifier: ItemIdentifier("/f"), path: [FileName("f")!])
             do throws(ProviderError) {
-                made = try await links.make(to: item, kind: .file, until: end)
+                made.link = try await links.make(to: item, kind: .file, until: end)
             } catch {
-                refusal = error
+                made.refusal = error
             }
         }
-        return (made, refusal, server.requests.filter { $0.hasPrefix("PUT") }.count)
+        made.changeCount = server.requests.count { $0.hasPrefix("PUT") }
+        made.removalCount = server.requests.count { $0.hasPrefix("DELETE \(Self.shares)/17?") }
+        return made
     }
 
     /// It was given with the end that it had, whichever was asked for.
     @Test func aLinkThatIsThereAlreadyEndsWhenItIsAskedTo() async throws {
         for before in ["null", "\"2027-06-01 00:00:00\""] {
             let there = Self.share("17", "/shared/f", end: before)
-            let made = try await Self.made(until: Self.day, has: there) { line in
+            let made = try await Self.made(until: Self.day, gets: there) { line in
                 #expect(line == "PUT \(Self.shares)/17?format=json expireDate=2027-01-31")
                 return Self.answer(Self.share("17", "/shared/f", end: "\"2027-01-31 00:00:00\""))
             }
-            #expect(made.link?.end == Self.day && made.changeCount == 1)
+            #expect(made.link?.end == Self.day && made.changeCount == 1 && made.removalCount == 0)
         }
-        let ending = Self.share("17", "/shared/f", end: "\"2027-06-01 00:00:00\"")
-        let made = try await Self.made(until: nil, has: ending) { line in
-            #expect(line == "PUT \(Self.shares)/17?format=json expireDate=")
-            return Self.answer(Self.share("17", "/shared/f"))
-        }
-        #expect(made.link?.identifier == "17" && made.link?.end == nil && made.changeCount == 1)
+    }
+
+    /// Others may have it, and nobody asked for a longer life of it.
+    @Test func aLinkThatEndsKeepsItsEndWhenNoneIsAskedFor() async throws {
+        let ending = Self.share("17", "/shared/f", end: "\"2027-01-31 00:00:00\"")
+        let made = try await Self.made(until: nil, gets: ending) { _ in Self.answer(Self.share("17", "/shared/f")) }
+        #expect(made.link?.identifier == "17" && made.link?.end == Self.day && made.changeCount == 0)
     }
 
     @Test func aLinkThatEndsAsItIsAskedToIsNotChanged() async throws {
         for (end, text) in [(Self.day, "\"2027-01-31 00:00:00\""), (nil, "null")] {
             let there = Self.share("17", "/shared/f", end: text)
-            let made = try await Self.made(until: end, has: there) { _ in Self.answer("[]", status: 500) }
+            let made = try await Self.made(until: end, gets: there) { _ in Self.answer("[]", status: 500) }
             #expect(made.link?.identifier == "17" && made.link?.end == end && made.changeCount == 0)
         }
     }
 
+    private static let endless = share("17", "/shared/f")
+    private static let named = "link 17 to"
+
     /// Its owner would believe that it has ended.
     @Test func aLinkThatLastsLongerThanItIsAskedToIsNotGiven() async throws {
-        let endless = Self.share("17", "/shared/f")
-        let kept = try await Self.made(until: Self.day, has: endless) { _ in Self.answer(endless) }
-        #expect(kept.refusal?.code == .refused)
-        #expect(kept.refusal?.message.contains("https://example.com/s/17, which does not end") == true)
-        let words: @Sendable (String) -> String = { _ in
-            Self.answer("[]", status: 400, message: "Expiration date is enforced")
+        let kept = try await Self.made(until: Self.day, gets: Self.endless) { _ in Self.answer(Self.endless) }
+        #expect(kept.refusal?.code == .refused && kept.removalCount == 0)
+        let words = kept.refusal?.message ?? ""
+        #expect(words.contains(Self.named) && words.contains("https://example.com/s/17: it does not end"), "\(words)")
+    }
+
+    /// Something was public of which nobody was told.
+    @Test(arguments: [(400, ProviderError.Code.refused), (500, .retry)])
+    func aLinkWhoseEndCannotBeSetIsNamed(status: Int, code: ProviderError.Code) async throws {
+        let made = try await Self.made(until: Self.day, gets: Self.endless) { _ in
+            Self.answer("[]", status: status, message: "Expiration date is enforced")
         }
-        let refused = try await Self.made(until: Self.day, has: endless, changed: words)
-        #expect(refused.refusal?.code == .refused && refused.refusal?.message.contains("date is enforced") == true)
-        // What is to have no end lasts as long as the server lets it.
-        let ending = Self.share("17", "/shared/f", end: "\"2027-01-31 00:00:00\"")
-        #expect(try await Self.made(until: nil, has: ending, changed: words).link?.end == Self.day)
+        let words = made.refusal?.message ?? ""
+        #expect(made.refusal?.code == code && words.contains("date is enforced"), "\(words)")
+        #expect(words.contains(Self.named) && words.contains("https://example.com/s/17"), "\(words)")
+        // It is another's, maybe.
+        #expect(made.removalCount == 0)
+    }
+
+    @Test func aNewLinkThatLastsLongerThanItIsAskedToIsTakenBack() async throws {
+        for status in [200, 500] {
+            let made = try await Self.made(until: Self.day, gets: Self.endless, isNew: true) { _ in
+                Self.answer(Self.endless, status: status)
+            }
+            #expect(made.link == nil && made.removalCount == 1)
+            #expect(made.refusal?.message.contains("https://example.com/s/17, was taken back") == true)
+        }
+        let stays = Self.answer("[]", status: 503, message: "busy")
+        let made = try await Self.made(until: Self.day, gets: Self.endless, isNew: true, removed: stays) { _ in
+            Self.answer(Self.endless)
+        }
+        let words = made.refusal?.message ?? ""
+        #expect(words.contains("https://example.com/s/17, was made") && words.contains("not taken back"), "\(words)")
     }
 
     /// Those of other folders, and what is shared with users, are not shown.
@@ -161,6 +214,40 @@ struct SharingLinkTests {
             #expect(refusal?.code == .refused && refusal?.message.contains("date has passed") == true)
         }
         #expect(!server.requests.contains { $0.hasPrefix("POST") })
+    }
+
+    /// The server says of it that there is no such share.
+    @Test func aLinkUntilLaterTodayIsRefusedAndNotAskedFor() async throws {
+        let server = Self.server { _ in Self.answer("[]", status: 404, message: "Expiration date is in the past") }
+        defer { server.stop() }
+        try await Self.links(of: server, at: NoonClock(date: Self.day)) { links in
+            let item = ItemReference(identifier: ItemIdentifier("/x"), path: [FileName("x")!])
+            let evening = Self.day.advanced(by: .seconds(86_399))
+            let refusal = await #expect(throws: ProviderError.self) { try await links.make(to: item, kind: .file, until: evening) }
+            #expect(refusal?.code == .refused && refusal?.message.contains("say tomorrow or later") == true)
+        }
+        #expect(!server.requests.contains { $0.contains("/ocs/") })
+    }
+
+    /// Of an end that is too far away a server says that there is no such thing, as of an item that is gone.
+    @Test(arguments: [true, false]) func whatIsThereIsNotSaidToBeGoneWhenALinkIsRefused(isThere: Bool) async throws {
+        let server = ScriptedServer { request in
+            switch request.method {
+            case "OPTIONS": reply("200 OK", ["DAV: 1", "Server: s"])
+            case "PROPFIND" where isThere || request.path == Self.base: rows((request.path, collection))
+            case "PROPFIND": reply("404 Not Found")
+            default: Self.answer("[]", status: 404, message: "Cannot set expiration date more than 7 days in the future")
+            }
+        }
+        defer { server.stop() }
+        try await Self.links(of: server) { links in
+            let item = ItemReference(identifier: ItemIdentifier("/x"), path: [FileName("x")!])
+            let refusal = await #expect(throws: ProviderError.self) {
+                try await links.make(to: item, kind: .file, until: Self.day)
+            }
+            #expect(refusal?.code == (isThere ? .refused : .notFound))
+            #expect(refusal?.message.contains("more than 7 days") == true)
+        }
     }
 
     @Test func ofMoreLinksThanCanBeShownTheFirstAre() async throws {

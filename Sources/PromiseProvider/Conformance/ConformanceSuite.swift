@@ -1,9 +1,11 @@
 import PromiseCore
 import PromiseSystem
 
-/// The laws of `Provider`, checked against any provider inside one empty folder, with nothing but the protocol.
+/// The laws of `Provider`, checked against any provider inside one empty folder, with nothing but
+/// the protocol.
 ///
-/// A check of something the provider does not declare is skipped with that reason. Everything made is removed again, into the storage's own bin where it has one.
+/// A check of something the provider does not declare is skipped with that reason. Everything made
+/// is removed again, into the storage's own bin where it has one.
 package struct ConformanceSuite: Sendable {
     private let provider: any Provider
     private let folder: ItemReference

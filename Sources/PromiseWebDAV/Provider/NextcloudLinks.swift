@@ -64,18 +64,64 @@ struct NextcloudLinks: SharingLinks {
     func make(
         to reference: ItemReference, kind: NodeKind, until end: Timestamp?
     ) async throws(ProviderError) -> SharingLink {
-        // The server says of it that there is no such share.
-        if let end, end <= provider.resources.clock.now() {
-            throw ProviderError(.refused, "that date has passed")
-        }
+        if let end { try checkIsLater(end) }
         let names = base + reference.path
-        let path = "/" + names.map { String(decoding: provider.location.wireName($0), as: UTF8.self) }.joined(separator: "/")
-        var fields = [("path", path), ("shareType", "\(NextcloudLinks.publicLink)")]
-        if let end { fields.append(("expireDate", DayText.text(end))) }
+        let path =
+            "/"
+            + names.map { String(decoding: provider.location.wireName($0), as: UTF8.self) }
+            .joined(separator: "/")
         let shown = provider.resources.shown(reference.path)
-        let share: Share = try await ask(
-            .POST, "", NextcloudLinks.form(fields), "a link to \(shown) cannot be made")
-        return try await renewed(try made(share), until: end, shown)
+        let target = NextcloudLinks.form([("path", path)])
+        guard let end else {
+            // Its end is never changed unasked: others may have it, and its owner believe in it.
+            return try made(try await share(reference.path, target, shown))
+        }
+        let before = try await identifiers(target)
+        let day = DayText.text(end)
+        let share = try await share(reference.path, target + "&expireDate=\(day)", shown)
+        let link = try made(share)
+        if link.end.map({ DayText.text($0) }) == day { return link }
+        do throws(ProviderError) {
+            return try await renewed(link, until: end, shown)
+        } catch {
+            let isOwn = before?.contains(share.id) == false && NextcloudLinks.isIdentifier(share.id)
+            throw await parted(from: link, shown, isOwn: isOwn, error)
+        }
+    }
+
+    /// The server says of what ends sooner that there is no such share.
+    private func checkIsLater(_ end: Timestamp) throws(ProviderError) {
+        let now = provider.resources.clock.now()
+        guard end > now else { throw ProviderError(.refused, "that date has passed") }
+        guard end.seconds / 86_400 > now.seconds / 86_400 else {
+            throw ProviderError(.refused, "links end with a day there: say tomorrow or later")
+        }
+    }
+
+    /// The link that the server makes, or gives again where it has one to the item.
+    private func share(
+        _ path: [FileName], _ form: String, _ shown: String
+    ) async throws(ProviderError) -> Share {
+        do throws(ProviderError) {
+            return try await ask(
+                .POST, "", form + "&shareType=\(NextcloudLinks.publicLink)",
+                "a link to \(shown) cannot be made")
+        } catch where error.code == .notFound {
+            // Of an end that is too far away it says that, too.
+            let item = try? await provider.resources.resourceIfAny(at: path)
+            throw item == nil ? error : ProviderError(.refused, error.message)
+        }
+    }
+
+    /// Of the links to an item; nil where the server does not tell them all.
+    private func identifiers(_ target: String) async throws(ProviderError) -> Set<String>? {
+        do throws(ProviderError) {
+            let shares: [Share] = try await ask(
+                .GET, "", query: "&" + target, nil, "the links cannot be listed")
+            return Set(shares.map(\.id))
+        } catch where error.code != .cancelled {
+            return nil
+        }
     }
 
     private func made(_ share: Share) throws(ProviderError) -> SharingLink {
@@ -84,40 +130,54 @@ struct NextcloudLinks: SharingLinks {
             .retry, "the server does not say which link it has made: see 'promisefs share list'")
     }
 
-    /// Some servers have one link to an item, and give it whenever one is to be made; some end by
-    /// themselves what is to have no end. Nobody is to have a link that lasts longer than its owner
-    /// believes.
+    /// Some servers have one link to an item, and give it whenever one is to be made. Nobody is to
+    /// have a link that lasts longer than its owner believes.
     private func renewed(
-        _ link: SharingLink, until end: Timestamp?, _ shown: String
+        _ link: SharingLink, until end: Timestamp, _ shown: String
     ) async throws(ProviderError) -> SharingLink {
-        let day = end.map { DayText.text($0) }
-        if day == link.end.map({ DayText.text($0) }) { return link }
         var now = link
         if let identifier = link.identifier, NextcloudLinks.isIdentifier(identifier) {
-            do throws(ProviderError) {
-                let share: Share = try await ask(
-                    .PUT, "/\(identifier)", NextcloudLinks.form([("expireDate", day ?? "")]),
-                    "the end of the link \(identifier) to \(shown) cannot be set")
-                now = try made(share)
-            } catch {
-                // It lasts as long as the server lets it.
-                if end == nil, error.code == .refused { return link }
-                throw error
-            }
+            let form = NextcloudLinks.form([("expireDate", DayText.text(end))])
+            let share: Share = try await ask(
+                .PUT, "/\(identifier)", form, "the end of the link cannot be set")
+            now = try made(share)
         }
         // By the server's clock the day may be another one than by ours.
-        if let end, now.end.map({ $0.seconds > end.seconds + 86_400 }) ?? true {
-            throw NextcloudLinks.lasting(now, shown)
+        guard let last = now.end, last.seconds <= end.seconds + 86_400 else {
+            let end = now.end.map { "ends on \(DayText.text($0))" } ?? "does not end"
+            throw ProviderError(.refused, "it \(end), and the server gives it no other end")
         }
         return now
     }
 
-    private static func lasting(_ link: SharingLink, _ shown: String) -> ProviderError {
-        let end = link.end.map { "ends on \(DayText.text($0))" } ?? "does not end"
-        return ProviderError(
-            .refused,
-            "there is a link to \(shown), \(link.address), which \(end), and the server gives it no "
-                + "other end: see 'promisefs share list'")
+    /// What is said of a link whose end is not the one that was asked for. One that was there
+    /// before may be in use; what was made for this is taken back.
+    private func parted(
+        from link: SharingLink, _ shown: String, isOwn: Bool, _ error: ProviderError
+    ) async -> ProviderError {
+        let identifier = link.identifier ?? ""
+        let name = "the link \(identifier) to \(shown), \(link.address)"
+        guard isOwn else {
+            return ProviderError(
+                error.code,
+                "there is \(name): \(error.message); see 'promisefs share list'")
+        }
+        // Also when nobody waits for it any more.
+        let removal = Task { () -> ProviderError? in
+            do throws(ProviderError) {
+                try await revoke(identifier)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let trouble = await removal.value, trouble.code != .notFound {
+            return ProviderError(
+                error.code,
+                "\(name), was made: \(error.message); it is not taken back: \(trouble.message); "
+                    + "see 'promisefs share list'")
+        }
+        return ProviderError(error.code, "\(name), was taken back: \(error.message)")
     }
 
     private static func form(_ fields: [(String, String)]) -> String {
@@ -155,11 +215,11 @@ struct NextcloudLinks: SharingLinks {
     }
 
     private func ask<Value: Decodable & Sendable>(
-        _ method: HTTPMethod, _ path: String, _ form: String?, _ what: String
+        _ method: HTTPMethod, _ path: String, query: String = "", _ form: String?, _ what: String
     ) async throws(ProviderError) -> Value {
         var headers: HTTPHeaders = ["OCS-APIRequest": "true", "Accept": "application/json"]
         if form != nil { headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded") }
-        let url = "\(root)/ocs/v2.php/apps/files_sharing/api/v1/shares\(path)?format=json"
+        let url = "\(root)/ocs/v2.php/apps/files_sharing/api/v1/shares\(path)?format=json\(query)"
         // Not `exchange`, which would look by WebDAV whether it is done: who answers is known by what it says.
         let client = provider.resources.client
         let response = try await client.open(method, url, headers, body: form.map { RequestBody($0) }, timeout: .seconds(60))
@@ -176,7 +236,10 @@ struct NextcloudLinks: SharingLinks {
             }
             let words = meta?.message.map { ": " + escapedForDisplay(Array($0.utf8.prefix(300))) } ?? ""
             let status = reply.isSuccess ? meta?.statuscode ?? 502 : reply.status
-            if status == 404 { throw ProviderError(.notFound, "\(what): the server does not know it\(words)") }
+            if status == 404 {
+                let reason = words.isEmpty ? ": the server does not know it" : words
+                throw ProviderError(.notFound, what + reason)
+            }
             let code = ProviderError(status: status, what).code
             throw ProviderError(code, "\(what): the server answers \(status)\(words)")
         }

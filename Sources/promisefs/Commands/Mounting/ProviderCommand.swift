@@ -43,8 +43,9 @@ struct ProviderCheckCommand: AsyncParsableCommand {
         commandName: "check",
         abstract: "Check that a provider keeps the rules that mounts rely on, and say what its server lacks.",
         discussion: """
-            Without --destructive-in it only reads. With it, everything is tried in a new folder inside of that folder, and \
-            removed again. Exits with 1 when a check failed.
+            Without --destructive-in it only reads. With it, everything is tried in a new folder \
+            inside of that folder, and removed again: what was removed stays in the provider's own \
+            bin, where it has one. Exits with 1 when a check failed.
 
             Example:
               promisefs provider check webdav+https://example.com/files
