@@ -109,7 +109,10 @@ final class MemoryBin: ProviderBin {
             let seconds = 1_700_000_000 + (conduct == .tellsTimesBackwards ? -number : number)
             let item = Self.item(stored, "removed-\(number)", path, at: seconds)
             let new = Kept(item: item, text: String(decoding: stored.bytes, as: UTF8.self))
-            if conduct == .namesBySecond { kept.removeAll { $0.second == new.second && $0.item.path == path } }
+            for index in kept.indices where conduct == .namesBySecond {
+                // Gone, and as hidden as what is back.
+                if kept[index].second == new.second, kept[index].item.path == path { kept[index].isBack = true }
+            }
             kept.append(new)
         }
     }

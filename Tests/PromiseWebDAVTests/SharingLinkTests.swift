@@ -223,7 +223,9 @@ struct SharingLinkTests {
         try await Self.links(of: server, at: NoonClock(date: Self.day)) { links in
             let item = ItemReference(identifier: ItemIdentifier("/x"), path: [FileName("x")!])
             let evening = Self.day.advanced(by: .seconds(86_399))
-            let refusal = await #expect(throws: ProviderError.self) { try await links.make(to: item, kind: .file, until: evening) }
+            let refusal = await #expect(throws: ProviderError.self) {
+                try await links.make(to: item, kind: .file, until: evening)
+            }
             #expect(refusal?.code == .refused && refusal?.message.contains("say tomorrow or later") == true)
         }
         #expect(!server.requests.contains { $0.contains("/ocs/") })
