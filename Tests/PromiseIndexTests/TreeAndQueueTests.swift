@@ -294,6 +294,19 @@ import Testing
         }
     }
 
+    /// It lay in a folder that had been moved out of the removed one.
+    @Test func anItemWhoseNameIsLostInAFolderThatWasMovedOutComesBack() throws {
+        try withTransaction { transaction throws(Failure) in
+            try transaction.agree("folder", "folder", .folder)
+            try transaction.agree("kept", "kept", in: "folder", .folder)
+            try transaction.agree("lost", "lost", in: "kept")
+            _ = try transaction.make(.folder, named: name("kept"), identifier: "kept") { $0.isPopulated = true }
+            try transaction.setPending(Pending(subject: .deletion(ItemIdentifier("folder")), since: time(1), due: time(2)))
+            #expect(try transaction.rebuildPending(now: time(100)).count == 1)
+            #expect(try transaction.remote(ItemIdentifier("lost")) != nil)
+        }
+    }
+
     @Test func settingsAreReplacedAndRemoved() throws {
         try withTransaction { transaction throws(Failure) in
             #expect(try transaction.setting("anchor") == nil)

@@ -15,6 +15,8 @@ enum LostNames {
         for agreed in lost {
             let item = agreed.item
             try transaction.deleteSynced(item.identifier)
+            // What was sent of it would be taken for a sign that it was removed here since.
+            try transaction.deleteSent(of: item.identifier)
             try transaction.setRemote(item.identifier, .present(item))
         }
         return lost.map { "the name of '\($0.item.name.display)' was lost; the item comes back" }
@@ -26,7 +28,9 @@ enum LostNames {
         WITH RECURSIVE removed_item (identifier) AS (
             SELECT identifier FROM pending WHERE identifier IS NOT NULL
             UNION SELECT synced.identifier FROM removed_item
-                JOIN synced ON synced.parent = removed_item.identifier)
+                JOIN synced ON synced.parent = removed_item.identifier
+                -- What was moved out of it before takes what is in it along.
+                WHERE NOT EXISTS (SELECT 1 FROM entry WHERE entry.identifier = synced.identifier))
         SELECT * FROM synced
         WHERE parent IS NOT NULL AND identifier IS NOT ?1
             AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.identifier = synced.identifier)

@@ -49,6 +49,7 @@ extension Transaction {
         guard let synced else { return }
         // Without this the missing name would look like a deletion made here.
         try deleteSynced(synced.item.identifier)
+        try deleteSent(of: synced.item.identifier)
         if try remote(synced.item.identifier) == nil { try setRemote(synced.item.identifier, .present(synced.item)) }
     }
 

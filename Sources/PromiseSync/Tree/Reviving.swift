@@ -21,6 +21,17 @@ enum Reviving {
         turn.act(.call(.lookInto(reference, operationCount: turn.memory.operations.count)))
     }
 
+    /// What others have put into it shows, whatever keeps the folder from going: ever more rarely, and not of
+    /// thousands of folders at once, as what is asked of them keeps other questions waiting.
+    static func lookAfterRefusal(
+        _ folder: ItemIdentifier, attempts: Int, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard attempts & (attempts - 1) == 0, turn.memory.questions.asked.count < askedMax else { return }
+        try lookInto(folder, &turn, transaction)
+    }
+
+    private static let askedMax = 16
+
     static func lookedInto(
         _ folder: ItemIdentifier, _ result: Result<[Item], ProviderError>, since count: Int,
         _ turn: inout Turn, _ transaction: borrowing Transaction

@@ -127,5 +127,6 @@ extension Logger {
     fileprivate func warn(of sentences: [String]) {
         for sentence in sentences.prefix(10) { warning("\(sentence)") }
         if sentences.count > 10 { warning("and so did \(sentences.count - 10) others") }
+        if !sentences.isEmpty { warning("the index is damaged: 'promisefs verify --repair' mends it") }
     }
 }

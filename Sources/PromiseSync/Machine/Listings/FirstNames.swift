@@ -90,7 +90,10 @@ enum FirstNames {
     static func forgetLeft(
         _ listing: Listing, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        guard !listing.hasLeftOut, try transaction.hasSent() else { return }
+        // Of a folder that went meanwhile nothing was compared.
+        guard !listing.hasLeftOut, try transaction.hasSent(),
+            try turn.knownFolder(listing.identifier, transaction) == listing.folder
+        else { return }
         let operations = turn.memory.operations
         for (id, sent) in try transaction.creationsSent(to: listing.identifier) where sent.kind == .folder {
             let place = ItemPlace(parent: sent.parent, name: sent.name)

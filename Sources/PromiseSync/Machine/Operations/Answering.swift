@@ -345,9 +345,8 @@ enum Answering {
         case .retry:
             row.due = now.advanced(by: backoff)
         default:
-            // What others have put into a removed folder shows, whatever keeps that from going.
-            if operation.kind == .delete, let folder = operation.identifier {
-                try Reviving.lookInto(folder, &turn, transaction)
+            if operation.kind == .delete, problem.code == .refused, let folder = operation.identifier {
+                try Reviving.lookAfterRefusal(folder, attempts: row.attempts, &turn, transaction)
             }
             row.due = now.advanced(by: max(backoff, .seconds(30)))
         }
