@@ -265,6 +265,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A file was moved without an answer, removed there and made anew under its first name. The answer to that showed it where
+    /// the move had led, which was taken for a move of others.
+    @Test(.timeLimit(.minutes(10))) func anAnswerThatShowsOurOwnMoveIsNoMoveOfOthers() async throws {
+        let run = try await simulate(["--seed", "24000021035"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A conflict version has no more rights than its document, and neither has another name of it, whose item was not told.
     @Test(.timeLimit(.minutes(10))) func theSecondNameOfAConflictVersionIsToldOfItsRights() async throws {
         let run = try await simulate(["--swarm", "--strangers", "--seed", "22600000246"])

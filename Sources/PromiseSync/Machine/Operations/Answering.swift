@@ -57,6 +57,9 @@ enum Answering {
         }
         let digest = try operation.sent.flatMap { id throws(Failure) in try transaction.sent(id)?.digest }
         try LateCreations.answered(operation, &turn, transaction)
+        if case .item(let item) = outcome {
+            try OwnMoves.agree(onAnswerTo: operation, item, turn, transaction)
+        }
         let isAwaited = try turn.forgetAnswered(operation, transaction)
         if case .item(let item) = outcome, let id = operation.node,
             let node = try transaction.node(id),

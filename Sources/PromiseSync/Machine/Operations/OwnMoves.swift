@@ -7,11 +7,22 @@ enum OwnMoves {
     /// that was made here since is told, not undone.
     static func agree(on item: Item, _ transaction: borrowing Transaction) throws(Failure) {
         let isOurs = try transaction.sentChanges(of: item.identifier).contains { known in
-            known.sent.isMove && known.sent.parent == item.parent && known.sent.name == item.name
+            known.sent.parent == item.parent && known.sent.name == item.name
         }
         guard isOurs, var agreed = try transaction.synced(item.identifier) else { return }
         (agreed.item.parent, agreed.item.name) = (item.parent, item.name)
         try transaction.setSynced(agreed)
+    }
+
+    /// The answer to what was told of the item since shows it there. To be called while it is known what was sent.
+    static func agree(
+        onAnswerTo operation: Operation, _ item: Item, _ turn: borrowing Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        // What a store of places answers of is where it was told of.
+        guard !turn.facts.knowsByPlace, !operation.isMove, operation.identifier == item.identifier
+        else { return }
+        try agree(on: item, transaction)
     }
 
     /// A move was carried out without an answer, and what others put where the item had been was taken for its new content,
