@@ -272,6 +272,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A move was refused unheard, and another machine made the same move. What was there counted as another item, of no use to
+    /// anybody, and was removed.
+    @Test(.timeLimit(.minutes(10))) func whatAnotherMachineMovedToWhereOursWasToLeadIsNotRemoved() async throws {
+        let run = try await simulate(["--strangers", "--swarm", "--seed", "24600007807"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A conflict version has no more rights than its document, and neither has another name of it, whose item was not told.
     @Test(.timeLimit(.minutes(10))) func theSecondNameOfAConflictVersionIsToldOfItsRights() async throws {
         let run = try await simulate(["--swarm", "--strangers", "--seed", "22600000246"])

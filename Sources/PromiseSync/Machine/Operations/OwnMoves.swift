@@ -25,6 +25,21 @@ enum OwnMoves {
         try agree(on: item, transaction)
     }
 
+    /// At a store of places: what is seen where a move has led is the moved item, whatever was known of the place
+    /// before. Nil: with this very version it was there before, and is another one.
+    static func identified(
+        _ item: Item, as sent: SentChange, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Item? {
+        guard sent.isMove, let moved = sent.item, moved != item.identifier else { return item }
+        if case .present(let before)? = try transaction.remote(item.identifier), before.version == item.version {
+            return nil
+        }
+        try transaction.setRemote(item.identifier, nil)
+        var own = item
+        own.identifier = moved
+        return own
+    }
+
     /// A move was carried out without an answer, and what others put where the item had been was taken for its new content,
     /// perhaps by a node of its own; or what they put where it led was taken for it, by size and time. What it has is read.
     static func readBack(

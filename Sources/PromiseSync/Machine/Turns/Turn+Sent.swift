@@ -207,6 +207,7 @@ extension Turn {
                 return isHalfDone || sent.isDone(item, comparesTimes: comparesTimes)
             }
             guard let sent = found else { continue }
+            guard let item = try OwnMoves.identified(item, as: sent, transaction) else { return false }
             // Under way right now: its outcome will tell, and nothing is to be made of the item
             // before.
             if memory.operations.isBusy(ItemPlace(parent: parent, name: item.name)) { return true }
