@@ -90,10 +90,11 @@ import Testing
     /// The index had all that had come since the fsync: zeros of a power cut were uploaded with what was written.
     @Test func whatIsFetchedAfterAnFsyncIsNotCountedWithWhatIsOnTheDisk() async throws {
         let domain = try SimulatedDomain(uploadDelay: .seconds(3600))
+        // Beside other tests all of it may have come before anybody looks.
+        let names = ["a", "b", "c", "d", "e", "f"]
+        for name in names { await domain.provider.put(name, String(repeating: "x", count: 8 << 20)) }
         try await domain.run {
-            // Beside other tests all of it may have come before anybody looks.
-            for name in ["a", "b", "c", "d", "e", "f"] {
-                await domain.provider.put(name, String(repeating: "x", count: 8 << 20))
+            for name in names {
                 let file = try await domain.open([name])
                 defer { domain.close(file) }
                 try await domain.write("mine", to: file)
