@@ -18,6 +18,28 @@ extension Situation {
         expected[name] = text
     }
 
+    /// A file is saved under another name and moved over its own, which the store is told of as an edit and a removal.
+    /// The removal was carried out and its answer lost when others have moved the file back: what is there is theirs.
+    func removalMeetsMove() async throws(Failure) {
+        let (old, new) = simulation.chance(50) ? ("n", "b") : ("d/n", "a")
+        let text = written("here")
+        try await save(here, old, text)
+        try await wait("the file") { storedText(old) == text && shows(there, old, text) }
+        let isCut = simulation.chance(50)
+        let pause = isCut ? 0 : 20_000 + simulation.pick(5_000)
+        snag(here, Snag("delete \(root)/\(old)", losesAnswer: true, pause: pause))
+        try await move(here, old, to: new)
+        try await wait("the move") { stored(old) == nil && storedText(new) == text }
+        if isCut { machine(here).provider.line.isOffline = true }
+        try await wait("the move, there") { shows(there, new, text) && !shows(there, old) }
+        try await move(there, new, to: old)
+        try await wait("their move") { storedText(old) == text && stored(new) == nil }
+        // What of the move was not answered may be told of as something new.
+        if isCut { (expected[new], isUncertain) = (nil, true) } else { (expected[old], expected[new]) = (text, nil) }
+        machine(here).provider.line.isOffline = false
+        await simulation.sleep(.seconds(30))
+    }
+
     /// A move was carried out, and its machine died before the answer came; others have moved the thing on since. A
     /// machine that starts looks before it tells: told once more, the first move would undo the second.
     func movedOn() async throws(Failure) {

@@ -14,14 +14,14 @@ final class Situation: @unchecked Sendable {
             deathInMove, oldListing, removedWhileSent, savedTwice, editMeetsMove, newNameOfOld, movedAgain,
             linkShownAsFile, exchangeBeforePowerCut, movedBack, conflictMovedBack,
             endBeforePowerCut, heldOpen, treeMeetsMove, emptyMade, exchangedBack,
-            removalMeetsEdit, movedOn, editedInPieces, piecesStored
+            removalMeetsEdit, movedOn, editedInPieces, piecesStored, removalMeetsMove
 
         /// What a seed chooses from. The others are played by their names alone, so that seeds mean
         /// what they meant before.
         static let chosen = allCases.filter { !byName.contains($0) }
         private static let byName: [Story] = [
             .treeMeetsMove, .emptyMade, .exchangedBack, .removalMeetsEdit, .movedOn, .editedInPieces,
-            .piecesStored,
+            .piecesStored, .removalMeetsMove,
         ]
     }
 
@@ -78,6 +78,7 @@ final class Situation: @unchecked Sendable {
             case .movedOn: try await movedOn()
             case .editedInPieces: try await editedInPieces()
             case .piecesStored: try await piecesStored()
+            case .removalMeetsMove: try await removalMeetsMove()
             }
             note("the situation is over")
             world.expect(expected, in: root, orMore: isUncertain)
@@ -353,7 +354,7 @@ final class Situation: @unchecked Sendable {
         (expected["a"], isUncertain) = (token, true)
     }
 
-    private func written(_ who: String) -> String {
+    func written(_ who: String) -> String {
         let token = world.ledger.token()
         world.ledger.wrote(token, by: who)
         return token

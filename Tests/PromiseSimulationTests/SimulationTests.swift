@@ -331,6 +331,14 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A removal was carried out and its answer lost; told of once more, it took what others had moved there since.
+    @Test(.timeLimit(.minutes(5)), arguments: ["3", "4", "5", "7"])
+    func aRemovalIsNotToldOnceMoreOfWhatOthersMovedThere(store: String) async throws {
+        let run = try await simulate(
+            ["--situation", "removalMeetsMove", "--store", store, "--seed", "1", "--schedules", "6"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A machine that had died before its move was answered told of it once more, and undid what others had moved since.
     @Test(.timeLimit(.minutes(5))) func whatOthersMovedOnIsNotMovedBackAfterAStart() async throws {
         let run = try await simulate(["--situation", "movedOn", "--seed", "1", "--schedules", "12"])

@@ -12,6 +12,31 @@ package enum ContentTwins {
         ) { SyncedItem($0) }
     }
 
+    /// Others that may have the same bytes, the most likely ones: they have the same version, or the same digest, or
+    /// where one of these is not known the same time. `among`: only that one is looked at. What is empty has none.
+    package static func alike(
+        _ item: Item, among other: ItemIdentifier? = nil, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [ItemIdentifier] {
+        guard item.kind == .file, item.size > 0 else { return [] }
+        let known = try transaction.fingerprint(of: item.identifier)
+        let digest = known.flatMap { $0.version == item.version ? $0.digest : nil }
+        // A range, so that the primary key is used: all text is below any bytes.
+        return try transaction.connection.all(
+            """
+            SELECT synced.identifier FROM synced LEFT JOIN fingerprint
+                ON fingerprint.identifier = synced.identifier AND fingerprint.version = synced.version
+            WHERE synced.size = ?1 AND synced.identifier != ?2 AND synced.kind = ?3
+                AND (synced.version = ?4 OR fingerprint.digest = ?5
+                    OR (fingerprint.digest IS NULL OR ?5 IS NULL) AND synced.modification_time = ?6)
+                AND synced.identifier BETWEEN ifnull(?7, '') AND ifnull(?7, x'')
+            ORDER BY synced.version = ?4 DESC, fingerprint.digest = ?5 DESC, synced.identifier LIMIT 8
+            """,
+            .unsigned(item.size), .identifier(item.identifier), .count(NodeKind.file.rawValue),
+            .text(item.version.rawValue), .optional(digest), .time(item.metadata.modificationTime),
+            .identifier(other)
+        ) { ItemIdentifier($0.text(0)) }
+    }
+
     /// What was sent of a size to any item or place, oldest first.
     package static func sent(
         size: UInt64, _ transaction: borrowing Transaction

@@ -175,6 +175,10 @@ struct QuestionMemory {
     var looks: [ItemIdentifier: FolderLook] = [:]
     /// What was moved without an answer, and not found where it was moved to.
     var movesLookedFor: Set<ItemIdentifier> = []
+    /// What was removed at a store of places without an answer.
+    var removalsUnanswered: [ItemIdentifier: UnansweredRemoval] = [:]
+    /// What is being removed there, and may be what others have moved there meanwhile.
+    var removalsDoubted: Set<ItemIdentifier> = []
     /// Folders that others may have moved.
     var moved = MovedFoldersMemory()
 }

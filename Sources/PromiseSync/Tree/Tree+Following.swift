@@ -86,6 +86,7 @@ enum Tree {
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Progress {
         try SentTwice.gone(step, entry, turn, transaction)
+        try UnansweredRemovals.gone(step, entry, &turn, transaction)
         switch step {
         case .removeLocal:
             if try isUnderWay(below: entry, &turn, transaction) { return .waits }

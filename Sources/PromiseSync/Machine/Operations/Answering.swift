@@ -28,12 +28,14 @@ enum Answering {
         }
         switch result {
         case .success(let outcome):
+            try UnansweredRemovals.ended(operation, nil, &turn, transaction)
             try store(outcome, of: operation, &turn, transaction)
             if case .item = outcome { turn.act(.uploaded(byteCount: operation.byteCount)) }
             Stepping.told(operation, nil, &turn)
         case .failure(let problem):
             turn.judge(problem)
             try turn.forgetRefused(operation, problem, transaction)
+            try UnansweredRemovals.ended(operation, problem, &turn, transaction)
             try postpone(operation, problem, &turn, transaction)
             Stepping.told(operation, problem, &turn)
         }

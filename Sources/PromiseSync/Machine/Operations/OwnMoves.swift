@@ -34,7 +34,6 @@ enum OwnMoves {
         if case .present(let before)? = try transaction.remote(item.identifier), before.version == item.version {
             return nil
         }
-        try transaction.setRemote(item.identifier, nil)
         var own = item
         own.identifier = moved
         return own

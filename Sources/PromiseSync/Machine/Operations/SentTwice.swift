@@ -86,13 +86,3 @@ enum SentTwice {
         }
     }
 }
-
-extension Step {
-    /// What is here of a file goes.
-    fileprivate var endsContent: Bool {
-        switch self {
-        case .removeLocal, .replaceContent: true
-        default: false
-        }
-    }
-}

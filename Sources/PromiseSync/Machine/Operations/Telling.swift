@@ -170,6 +170,9 @@ enum Telling {
         guard let reference = try turn.reference(to: identifier, transaction) else {
             return try prepareDeletionWithoutPath(identifier, &turn, transaction)
         }
+        if try UnansweredRemovals.areToWait(base, &turn, transaction) {
+            return .later(Telling.blockedDelay, .whereabouts)
+        }
         if turn.world.observer.keepsLastCopies { return .later(Telling.blockedDelay, .lastCopy) }
         let place = base.parent.map { ItemPlace(parent: $0, name: base.name) }
         return .start(

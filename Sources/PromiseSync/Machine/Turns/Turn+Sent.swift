@@ -207,6 +207,7 @@ extension Turn {
                 return isHalfDone || sent.isDone(item, comparesTimes: comparesTimes)
             }
             guard let sent = found else { continue }
+            let former = item.identifier
             guard let item = try OwnMoves.identified(item, as: sent, transaction) else { return false }
             // Under way right now: its outcome will tell, and nothing is to be made of the item
             // before.
@@ -219,6 +220,7 @@ extension Turn {
                 try forgetSent(sent, transaction)
                 return false
             }
+            if item.identifier != former { try transaction.setRemote(former, nil) }
             try forgetSent(sent, transaction)
             if !isPlace { try transaction.deleteSent(of: item.identifier) }
             try acknowledge(item, sent, transaction)
