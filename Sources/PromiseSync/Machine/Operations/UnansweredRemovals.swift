@@ -8,8 +8,11 @@ import PromiseProvider
 /// last of them. So the other item is asked for first. When others have taken that item away meanwhile, what is
 /// where the removed one was may be it, and is left alone.
 enum UnansweredRemovals {
-    /// For how long a removal waits for what cannot be found out.
-    private static let patience = Duration.seconds(600)
+    /// How often a removal is put off for what cannot be found out: for ten minutes in which the store was there.
+    private static let waitsMax = 2_400
+    /// To look for others goes through all that is known: not for each of thousands of removals that a store
+    /// in trouble does not answer.
+    private static let (countMax, interval) = (16, Duration.seconds(60))
 
     /// A removal has ended, with a problem or without one.
     static func ended(
@@ -24,9 +27,19 @@ enum UnansweredRemovals {
         }
         guard let problem, !problem.saysThatNothingHappened else { return }
         if isDoubted { return try leaveAlone(identifier, &turn, transaction) }
+        try forgetOld(turn.now.uptime, &turn, transaction)
         turn.remember { memory in
-            guard memory.questions.removalsUnanswered.count < QuestionMemory.countMax else { return }
+            guard memory.questions.removalsUnanswered.count < countMax else { return }
             memory.questions.removalsUnanswered[identifier] = UnansweredRemoval(since: now)
+        }
+    }
+
+    private static func forgetOld(
+        _ now: Duration, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        for (removed, unanswered) in turn.memory.questions.removalsUnanswered where now - unanswered.since > interval {
+            if !unanswered.isAnswered, try transaction.pending(.deletion(removed)) != nil { continue }
+            turn.remember { $0.questions.removalsUnanswered[removed] = nil }
         }
     }
 
@@ -34,18 +47,41 @@ enum UnansweredRemovals {
     static func areToWait(
         _ removed: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard let since = turn.memory.questions.removalsUnanswered[removed.identifier]?.since else { return false }
-        if turn.now.uptime - since < patience {
-            if try isBeingSent(removed, transaction) { return true }
-            var isAsking = false
-            for other in try ContentTwins.alike(removed, transaction)
-            where isToBeAskedFor(other, removed.identifier, &turn) {
-                isAsking = true
-            }
-            if isAsking { return true }
+        guard let unanswered = turn.memory.questions.removalsUnanswered[removed.identifier], !unanswered.isAnswered
+        else { return false }
+        var isWaiting = false
+        if unanswered.waits < waitsMax {
+            isWaiting = try isBeingSent(removed, transaction)
+            if !isWaiting { isWaiting = try areToBeAskedFor(unanswered, removed, &turn, transaction) }
         }
-        turn.remember { $0.questions.removalsUnanswered[removed.identifier] = nil }
-        return false
+        turn.remember { memory in
+            memory.questions.removalsUnanswered[removed.identifier]?.waits += 1
+            memory.questions.removalsUnanswered[removed.identifier]?.isAnswered = !isWaiting
+        }
+        return isWaiting
+    }
+
+    /// Whether others that may have the same bytes are still to be found where they are known to be.
+    private static func areToBeAskedFor(
+        _ unanswered: UnansweredRemoval, _ removed: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let others = unanswered.others else {
+            let others = try ContentTwins.alike(removed, transaction)
+            turn.remember { memory in
+                for other in others { memory.questions.placesSeen.remove(other) }
+                memory.questions.removalsUnanswered[removed.identifier]?.others = others
+            }
+            for other in others { turn.ask(for: other) }
+            return !others.isEmpty
+        }
+        var areMissed = false
+        for other in others where !turn.memory.questions.placesSeen.contains(other) {
+            // Known of no more, or with another content.
+            if try ContentTwins.alike(removed, among: other, transaction).isEmpty { continue }
+            turn.askNow(for: other)
+            areMissed = true
+        }
+        return areMissed
     }
 
     /// Whether it has come to another item, as far as its answer will tell.
@@ -60,22 +96,6 @@ enum UnansweredRemovals {
             return sent.item != removed.identifier
                 && (isSame ?? (sent.modificationTime == removed.metadata.modificationTime))
         }
-    }
-
-    /// False once it was found where it is known to be.
-    private static func isToBeAskedFor(
-        _ other: ItemIdentifier, _ removed: ItemIdentifier, _ turn: inout Turn
-    ) -> Bool {
-        if turn.memory.questions.removalsUnanswered[removed]?.asked.contains(other) ?? true {
-            if turn.memory.questions.placesSeen.contains(other) { return false }
-        } else {
-            turn.remember { memory in
-                memory.questions.placesSeen.remove(other)
-                memory.questions.removalsUnanswered[removed]?.asked.insert(other)
-            }
-        }
-        turn.askNow(for: other)
-        return true
     }
 
     /// Others have taken away, or replaced, what an item had: the same content where one was removed without an
@@ -115,8 +135,12 @@ enum UnansweredRemovals {
 struct UnansweredRemoval {
     /// Uptime at which it was known that no answer comes.
     var since: Duration
-    /// What may have the same content, and was asked for since.
-    var asked: Set<ItemIdentifier> = []
+    /// How often it was put off since.
+    var waits = 0
+    /// What may have the same content; nil: nobody has looked so far.
+    var others: [ItemIdentifier]?
+    /// They are where they were: it is told once more.
+    var isAnswered = false
 }
 
 extension Step {
