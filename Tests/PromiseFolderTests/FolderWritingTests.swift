@@ -166,11 +166,17 @@ struct FolderWritingTests {
         try await fixture.provider.delete(try await fixture.item("first").reference, baseVersion: nil)
         let others = try Descriptor.open(folder.path(".promisefs/lock"), flags: O_RDWR, label: "test")
         #expect(flock(others.number, LOCK_EX) == 0)
-        async let answer = code { try await fixture.provider.delete(reference, baseVersion: item.version) }
+        let remove: @Sendable () async -> ProviderError.Code? = {
+            await code { try await fixture.provider.delete(reference, baseVersion: item.version) }
+        }
+        async let first = remove()
         try await Task.sleep(for: .milliseconds(200))
         try rename(folder.path("second"), to: folder.path("file"), label: "test")
         #expect(flock(others.number, LOCK_UN) == 0)
-        #expect(await answer == .conflict)
+        var answer = await first
+        // Where the other tests keep this one waiting, it gives up the lock after twenty seconds.
+        if answer == .retry { answer = await remove() }
+        #expect(answer == .conflict)
         #expect(taken.withLock { $0 } == 1, "of the first one only")
         #expect(try folder.read("file") == Array("ours".utf8))
     }
