@@ -3,7 +3,7 @@ import PromiseProvider
 import PromiseTestSupport
 
 /// A storage in memory with one of the abilities that few have, which does one thing wrong where a test wants it.
-final class KeepingProvider: Provider {
+final class KeepingProvider: ForwardingProvider {
     let memory: MemoryProvider
     let sharingLinks: (any SharingLinks)?
     private let past: MemoryPast?
@@ -33,25 +33,6 @@ final class KeepingProvider: Provider {
 
     // MARK: Provider
 
-    var name: String { "keeping:" }
-    var capabilities: Capabilities { memory.capabilities }
-    func connect() async throws(ProviderError) { try await memory.connect() }
-    func root() async throws(ProviderError) -> Item { try await memory.root() }
-    func item(for reference: ItemReference) async throws(ProviderError) -> Item { try await memory.item(for: reference) }
-    func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
-        try await memory.enumerateItems(in: folder, page: page)
-    }
-    func currentAnchor() async throws(ProviderError) -> Anchor { try await memory.currentAnchor() }
-    func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage { try await memory.changes(since: anchor) }
-    func waitForChanges(since anchor: Anchor) async throws(ProviderError) { try await memory.waitForChanges(since: anchor) }
-    func fetchContents(
-        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
-    ) async throws(ProviderError) {
-        try await memory.fetchContents(of: reference, version: version, range: range, into: sink)
-    }
-    func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
-        try await memory.create(item, in: folder, contents: contents)
-    }
     func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
