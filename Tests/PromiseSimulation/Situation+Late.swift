@@ -40,6 +40,30 @@ extension Situation {
         await simulation.sleep(.seconds(30))
     }
 
+    /// As `removalMeetsMove`, but what others move there is a copy of theirs, and nobody looked at it here.
+    func removalMeetsCopy() async throws(Failure) {
+        let text = written("here")
+        try await save(here, "n", text)
+        try await wait("the file") { storedText("n") == text && shows(there, "n", text) }
+        try await save(there, "d/c", text)
+        try await wait("the copy") { storedText("d/c") == text && shows(here, "d/c") }
+        snag(here, Snag("delete \(root)/n", losesAnswer: true))
+        try await remove(here, "n")
+        try await wait("the removal") { stored("n") == nil }
+        machine(here).provider.line.isOffline = true
+        try await wait("the removal, there") { !shows(there, "n") }
+        try await move(there, "d/c", to: "n")
+        try await wait("their move") { storedText("n") == text && stored("d/c") == nil }
+        expected["n"] = text
+        if simulation.chance(50) {
+            try await removeTree(there, "d")
+            try await wait("the removal of the folder") { stored("d") == nil }
+            (expected["d/"], expected["d/x"]) = (nil, nil)
+        }
+        machine(here).provider.line.isOffline = false
+        await simulation.sleep(.seconds(30))
+    }
+
     /// A move was carried out, and its machine died before the answer came; others have moved the thing on since. A
     /// machine that starts looks before it tells: told once more, the first move would undo the second.
     func movedOn() async throws(Failure) {

@@ -14,14 +14,14 @@ final class Situation: @unchecked Sendable {
             deathInMove, oldListing, removedWhileSent, savedTwice, editMeetsMove, newNameOfOld, movedAgain,
             linkShownAsFile, exchangeBeforePowerCut, movedBack, conflictMovedBack,
             endBeforePowerCut, heldOpen, treeMeetsMove, emptyMade, exchangedBack,
-            removalMeetsEdit, movedOn, editedInPieces, piecesStored, removalMeetsMove
+            removalMeetsEdit, movedOn, editedInPieces, piecesStored, removalMeetsMove, removalMeetsCopy
 
         /// What a seed chooses from. The others are played by their names alone, so that seeds mean
         /// what they meant before.
         static let chosen = allCases.filter { !byName.contains($0) }
         private static let byName: [Story] = [
             .treeMeetsMove, .emptyMade, .exchangedBack, .removalMeetsEdit, .movedOn, .editedInPieces,
-            .piecesStored, .removalMeetsMove,
+            .piecesStored, .removalMeetsMove, .removalMeetsCopy,
         ]
     }
 
@@ -79,6 +79,7 @@ final class Situation: @unchecked Sendable {
             case .editedInPieces: try await editedInPieces()
             case .piecesStored: try await piecesStored()
             case .removalMeetsMove: try await removalMeetsMove()
+            case .removalMeetsCopy: try await removalMeetsCopy()
             }
             note("the situation is over")
             world.expect(expected, in: root, orMore: isUncertain)

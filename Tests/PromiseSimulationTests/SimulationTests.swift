@@ -335,7 +335,7 @@ import Testing
     @Test(.timeLimit(.minutes(5)), arguments: ["3", "4", "5", "7"])
     func aRemovalIsNotToldOnceMoreOfWhatOthersMovedThere(store: String) async throws {
         let run = try await simulate(
-            ["--situation", "removalMeetsMove", "--store", store, "--seed", "1", "--schedules", "6"])
+            ["--situation", "removalMeetsMove,removalMeetsCopy", "--store", store, "--seed", "1", "--schedules", "12"])
         #expect(run.status == 0, "\(run.output)")
     }
 

@@ -30,7 +30,8 @@ struct ObjectRemover: Sendable {
             guard reply.isSuccess else { throw client.refusal(reply).error(what) }
         } else if traits.deletionMatches {
             request.headers.add(name: "If-Match", value: traits.tagText(tag))
-            request.isRepeatable = true
+            // Of what was copied another object has the content, whatever is removed.
+            if target != nil { request.isRepeatable = true } else { request.isRepeatableIfRefused = true }
         } else if let found = try await bucket.status(ofKey: key, what), found.tag != tag {
             return false
         }
@@ -66,7 +67,7 @@ struct ObjectRemover: Sendable {
         var request = S3Request(.DELETE, key)
         if traits.deletionMatches {
             request.headers.add(name: "If-Match", value: traits.tagText(tag))
-            request.isRepeatable = true
+            request.isRepeatableIfRefused = true
         } else {
             guard traits.deletesByHollows,
                 try await hollows.put(key, .version(ContentVersion(tag)), HollowObject.deleted)

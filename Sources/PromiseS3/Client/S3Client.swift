@@ -26,6 +26,9 @@ package struct S3Request: Sendable {
     var file: (body: FileBody, hash: String?)?
     /// Sending it twice is as good as once.
     package var isRepeatable: Bool
+    /// It is sent again where the server says that it has not looked at it: what there is when it was carried out
+    /// without an answer may be something else.
+    package var isRepeatableIfRefused = false
     /// The server may work on it long before it answers: it makes a copy, or a whole of many parts.
     package var takesLong: Bool {
         let completes = method == .POST && query.contains { $0.name == "uploadId" }
@@ -128,7 +131,9 @@ package final class S3Client: Sendable {
             } catch {
                 outcome = .failure(error)
             }
-            guard request.isRepeatable, attempt < S3Client.attemptsMax, let pause = S3Client.pause(after: outcome, attempt) else {
+            guard S3Client.mayRepeat(request, after: outcome), attempt < S3Client.attemptsMax,
+                let pause = S3Client.pause(after: outcome, attempt)
+            else {
                 let reply = try outcome.get()
                 guard request.isRead || !S3Client.isPage(reply) else { throw stranger(request) }
                 return reply
@@ -152,6 +157,12 @@ package final class S3Client: Sendable {
     private func stranger(_ request: S3Request) -> ProviderError {
         ProviderError(
             .retry, "\(location.origin) says that \(request.method.rawValue) is done, with a page: is there a login page?")
+    }
+
+    private static func mayRepeat(_ request: S3Request, after outcome: Result<HTTPReply, ProviderError>) -> Bool {
+        if request.isRepeatable { return true }
+        guard request.isRepeatableIfRefused, case .success(let reply) = outcome else { return false }
+        return reply.status == 503 || reply.status == 429
     }
 
     /// Nil when there is nothing to repeat, or not so soon.

@@ -66,6 +66,7 @@ enum Tree {
         case .nothing: return .done
         case .settle(let item): try turn.agree(on: item, edits: nil, transaction)
         case .forget:
+            turn.remember { $0.questions.removalsUnanswered[identifier] = nil }
             try turn.forgetItem(identifier, transaction)
             try transaction.deletePending(.deletion(identifier))
             return .done
@@ -85,8 +86,7 @@ enum Tree {
         _ step: Step, _ entry: Entry, depth: Int, _ turn: inout Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Progress {
-        try SentTwice.gone(step, entry, turn, transaction)
-        try UnansweredRemovals.gone(step, entry, &turn, transaction)
+        if case .replaceContent = step { try noteContentGone(entry, &turn, transaction) }
         switch step {
         case .removeLocal:
             if try isUnderWay(below: entry, &turn, transaction) { return .waits }

@@ -14,9 +14,9 @@ enum SentTwice {
     /// Others have taken away, or replaced, what an item had: what has the content elsewhere from now on
     /// is not known to be what was sent there.
     static func gone(
-        _ step: Step, _ entry: Entry, _ turn: borrowing Turn, _ transaction: borrowing Transaction
+        _ entry: Entry, _ turn: borrowing Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        guard step.endsContent, turn.facts.knowsByPlace, let identifier = entry.identifier,
+        guard turn.facts.knowsByPlace, let identifier = entry.identifier,
             try transaction.hasSent(), let synced = try transaction.synced(identifier), synced.item.kind == .file
         else { return }
         let known = synced.item

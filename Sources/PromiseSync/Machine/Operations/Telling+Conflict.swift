@@ -72,6 +72,7 @@ extension Telling {
     ) throws(Failure) -> Bool {
         if try transaction.entry(for: item.identifier) != nil { return false }
         if try transaction.synced(item.identifier) != nil {
+            if try UnansweredRemovals.mayHaveMadeWay(for: item, turn, transaction) { return false }
             return try mayBeKnown(item, turn, transaction)
         }
         // Sent as a new item, and removed, replaced or renamed here before the answer.

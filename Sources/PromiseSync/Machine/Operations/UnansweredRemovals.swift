@@ -21,11 +21,15 @@ enum UnansweredRemovals {
         guard operation.kind == .delete, turn.facts.knowsByPlace, let identifier = operation.identifier else { return }
         let isDoubted = turn.memory.questions.removalsDoubted.contains(identifier)
         let now = turn.now.uptime
+        // What another version is there of came after the one that may have been removed.
+        let isReplaced = problem?.code == .conflict
         turn.remember { memory in
             memory.questions.removalsDoubted.remove(identifier)
-            memory.questions.removalsUnanswered[identifier] = nil
+            if !isReplaced { memory.questions.removalsUnanswered[identifier] = nil }
         }
         guard let problem, !problem.saysThatNothingHappened else { return }
+        // What is locked, or too busy, says so before it does anything.
+        if case .retryAfter = problem.code { return }
         if isDoubted { return try leaveAlone(identifier, &turn, transaction) }
         try forgetOld(turn.now.uptime, &turn, transaction)
         turn.remember { memory in
@@ -41,6 +45,15 @@ enum UnansweredRemovals {
             if !unanswered.isAnswered, try transaction.pending(.deletion(removed)) != nil { continue }
             turn.remember { $0.questions.removalsUnanswered[removed] = nil }
         }
+    }
+
+    /// Whether another version that is there now may be what others have put there since, whatever it holds: its
+    /// bytes may be those that were removed. Not while what was sent there is not answered.
+    static func mayHaveMadeWay(
+        for item: Item, _ turn: borrowing Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard turn.memory.questions.removalsUnanswered[item.identifier] != nil else { return false }
+        return try turn.sentCandidates(of: item, transaction).isEmpty
     }
 
     /// Whether another item is to be asked for before this one is removed once more.
@@ -66,20 +79,24 @@ enum UnansweredRemovals {
         _ unanswered: UnansweredRemoval, _ removed: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard let others = unanswered.others else {
-            let others = try ContentTwins.alike(removed, transaction)
-            turn.remember { memory in
+            var others: [ItemIdentifier] = []
+            for other in try ContentTwins.alike(removed, transaction) {
+                // One that is being removed, too, saves nothing.
+                if try transaction.entry(for: other) != nil { others.append(other) }
+            }
+            turn.remember { [others] memory in
                 for other in others { memory.questions.placesSeen.remove(other) }
                 memory.questions.removalsUnanswered[removed.identifier]?.others = others
             }
-            for other in others { turn.ask(for: other) }
             return !others.isEmpty
         }
         var areMissed = false
         for other in others where !turn.memory.questions.placesSeen.contains(other) {
             // Known of no more, or with another content.
-            if try ContentTwins.alike(removed, among: other, transaction).isEmpty { continue }
-            turn.askNow(for: other)
+            if try !ContentTwins.areAlike(removed, other, transaction) { continue }
             areMissed = true
+            // Asked for now it would be asked for again and again.
+            if !turn.memory.operations.isBusy(other) { turn.askNow(for: other) }
         }
         return areMissed
     }
@@ -101,14 +118,15 @@ enum UnansweredRemovals {
     /// Others have taken away, or replaced, what an item had: the same content where one was removed without an
     /// answer, or is being removed, may be the last of it.
     static func gone(
-        _ step: Step, _ entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
+        _ entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        guard step.endsContent, turn.facts.knowsByPlace, let identifier = entry.identifier else { return }
+        guard turn.facts.knowsByPlace, let identifier = entry.identifier else { return }
         let running = turn.memory.operations.running.values.filter { $0.kind == .delete }.compactMap(\.identifier)
         let unanswered = turn.memory.questions.removalsUnanswered.keys
         for removed in Set(unanswered).union(running).sorted(by: { $0.rawValue < $1.rawValue }) {
             guard removed != identifier, let item = try turn.known(removed, transaction),
-                try !ContentTwins.alike(item, among: identifier, transaction).isEmpty
+                try transaction.pending(.deletion(removed)) != nil,
+                try ContentTwins.areAlike(item, identifier, transaction)
             else { continue }
             if running.contains(removed) {
                 turn.remember { $0.questions.removalsDoubted.insert(removed) }
@@ -141,14 +159,4 @@ struct UnansweredRemoval {
     var others: [ItemIdentifier]?
     /// They are where they were: it is told once more.
     var isAnswered = false
-}
-
-extension Step {
-    /// What is here of a file goes.
-    var endsContent: Bool {
-        switch self {
-        case .removeLocal, .replaceContent: true
-        default: false
-        }
-    }
 }
