@@ -279,6 +279,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A move was answered by nobody, as its machine died, and recognised where it led. A listing of where it had come
+    /// from, which had begun before, moved it back, and what had been made there meanwhile was in conflict with it.
+    @Test(.timeLimit(.minutes(10))) func aListingFromBeforeAMoveWasRecognisedDoesNotUndoIt() async throws {
+        let run = try await simulate(["--seed", "25000006486"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A conflict version has no more rights than its document, and neither has another name of it, whose item was not told.
     @Test(.timeLimit(.minutes(10))) func theSecondNameOfAConflictVersionIsToldOfItsRights() async throws {
         let run = try await simulate(["--swarm", "--strangers", "--seed", "22600000246"])

@@ -258,6 +258,14 @@ struct OperationMemory {
         if let identifier = operation.identifier { touchedItems[identifier] = count }
     }
 
+    /// One of an earlier daemon, or without an answer, has led the item from one place to another, as is known now.
+    /// What was asked before may have been read earlier than that.
+    mutating func recognized(_ item: ItemIdentifier, at places: [ItemPlace]) {
+        count += 1
+        for place in places { touchedPlaces[place] = count }
+        touchedItems[item] = count
+    }
+
     /// But for what an answer to a question that was asked after `asked` operations, or one of a
     /// feed that was asked after `feed`, may not know.
     fileprivate mutating func forgetTouched(before asked: Int, feed: Int) {

@@ -223,7 +223,12 @@ extension Turn {
             if item.identifier != former { try transaction.setRemote(former, nil) }
             try forgetSent(sent, transaction)
             if !isPlace { try transaction.deleteSent(of: item.identifier) }
+            let agreed = try transaction.synced(item.identifier)?.item
             try acknowledge(item, sent, transaction)
+            let places = [agreed, item].compactMap { known in
+                known.flatMap { known in known.parent.map { ItemPlace(parent: $0, name: known.name) } }
+            }
+            remember { $0.operations.recognized(item.identifier, at: places) }
             return true
         }
         return false
