@@ -67,7 +67,11 @@ int cps_clone(int from, int to) { return ioctl(to, FICLONE, from); }
 
 void cps_set_thread_name(const char *name) { pthread_setname_np(pthread_self(), name); }
 
-static int64_t nanoseconds(struct statx_timestamp t) { return t.tv_sec * 1000000000LL + t.tv_nsec; }
+// Saturates: file systems have times that 64 bits of nanoseconds have not.
+static int64_t nanoseconds(struct statx_timestamp t) {
+  __int128 result = (__int128)t.tv_sec * 1000000000 + t.tv_nsec;
+  return result > INT64_MAX ? INT64_MAX : result < INT64_MIN ? INT64_MIN : (int64_t)result;
+}
 
 int cps_status_at(int folder, const char *path, struct cps_file_status *status) {
   struct statx s;

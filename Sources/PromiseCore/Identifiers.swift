@@ -40,6 +40,7 @@ package struct ItemIdentifier: RawRepresentable, Hashable, Sendable, CustomStrin
     package init(rawValue: String) { self.rawValue = rawValue }
     package init(_ rawValue: String) { self.rawValue = rawValue }
     package var description: String { rawValue }
+    package static func == (left: ItemIdentifier, right: ItemIdentifier) -> Bool { left.rawValue.hasBytes(of: right.rawValue) }
 }
 
 /// A provider's opaque name for one state of an item's content (an ETag or the like).
@@ -48,15 +49,17 @@ package struct ContentVersion: RawRepresentable, Hashable, Sendable, CustomStrin
     package init(rawValue: String) { self.rawValue = rawValue }
     package init(_ rawValue: String) { self.rawValue = rawValue }
     package var description: String { rawValue }
+    package static func == (left: ContentVersion, right: ContentVersion) -> Bool { left.rawValue.hasBytes(of: right.rawValue) }
 }
 
-/// A point in time: nanoseconds since 1970-01-01 00:00 UTC, as `stat` gives it.
+/// A point in time: nanoseconds since 1970-01-01 00:00 UTC, as `stat` gives it, from 1677 to 2262. What is beyond is the
+/// end that it is beyond of.
 package struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
     package let rawValue: Int64
     package init(rawValue: Int64) { self.rawValue = rawValue }
     package init(nanoseconds: Int64) { self.rawValue = nanoseconds }
     package init(seconds: Int, nanoseconds: Int) {
-        rawValue = Int64(seconds) &* 1_000_000_000 &+ Int64(nanoseconds)
+        rawValue = Int64(clamping: Int128(seconds) * 1_000_000_000 + Int128(nanoseconds))
     }
 
     package static let zero = Timestamp(nanoseconds: 0)
@@ -84,7 +87,8 @@ package struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
     }
 
     package func advanced(by duration: Duration) -> Timestamp {
-        Timestamp(nanoseconds: rawValue &+ duration.nanoseconds)
+        let (sum, isBeyond) = rawValue.addingReportingOverflow(duration.nanoseconds)
+        return Timestamp(nanoseconds: isBeyond ? (rawValue < 0 ? .min : .max) : sum)
     }
     package static func < (left: Timestamp, right: Timestamp) -> Bool { left.rawValue < right.rawValue }
 }
@@ -95,5 +99,12 @@ extension Duration {
         let (seconds, overflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
         if overflow { return components.seconds < 0 ? .min : .max }
         return seconds &+ components.attoseconds / 1_000_000_000
+    }
+}
+
+extension String {
+    /// Names of strangers are bytes: to Swift two texts are one where they only look alike.
+    fileprivate func hasBytes(of other: String) -> Bool {
+        self == other && utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
     }
 }

@@ -17,8 +17,9 @@ package final class UnmountedDomain: Sendable {
 
     private static let countMax = 1_000_000
 
-    /// Blocking. Throws a sentence when there is no domain, or a daemon has it.
-    package init(stateFolder: [UInt8]) throws(Domain.StartFailure) {
+    /// Blocking. Throws a sentence when there is no domain, or a daemon has it. `isGivenUp`: it is to be forgotten,
+    /// also where its index is damaged.
+    package init(stateFolder: [UInt8], isGivenUp: Bool = false) throws(Domain.StartFailure) {
         // Looking must not make a state folder.
         guard
             (try? FileStatus.of(
@@ -46,7 +47,8 @@ package final class UnmountedDomain: Sendable {
                 )
             }
         } catch {
-            throw Domain.StartFailure(error)
+            guard isGivenUp, error.code == .corrupted else { throw Domain.StartFailure(error) }
+            (provider, pendingCount) = (nil, 0)
         }
     }
 

@@ -150,6 +150,10 @@ final class ExtensionClient: Sendable {
             let bytes = (try? await collect(response, upTo: ExtensionClient.problemByteCountMax)) ?? []
             throw refusal(status, response.headers.first(name: "retry-after"), bytes, method, path)
         }
+        // What is small was read at once.
+        if let body, body.source.size > FileBody.pieceByteCount, !body.isTaken {
+            throw lie("answers \(status) to \(method) \(shown(path)) before it has the content", .retry)
+        }
         return response
     }
 

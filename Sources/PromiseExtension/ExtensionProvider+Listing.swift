@@ -12,6 +12,7 @@ extension ExtensionProvider {
     /// Folders above one another, when it is asked for them one by one: more than any path has that the kernel takes (PATH_MAX).
     private static let depthMax = 4096
     private static let parentsMax = 1 << 20
+    private static let idlePagesMax = 1000
 
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         let (number, token) = try listing(page)
@@ -20,13 +21,14 @@ extension ExtensionProvider {
             let query = token.map { "?page=" + PercentText.encoded($0) } ?? ""
             let document = try await client.exchange(
                 .GET, path(folder) + "/children" + query, as: ExtensionPageDocument.self)
+            if document.unreadableCount > 0 { warn(client.lie(ItemReading.unreadable(document.unreadableCount))) }
             let items = try await acceptable(document.items, in: folder, number)
             guard let next = document.next else {
                 shared.withLock { $0.listings.end(number) }
                 return ItemPage(items: items)
             }
             // Pages that show nothing new would go on for ever.
-            guard ItemReading.isPlain(next), !document.items.isEmpty,
+            guard ItemReading.isPlain(next),
                 shared.withLock({ $0.listings.turn(to: next, after: document.items.count, in: number) })
             else { throw client.lie("lists a folder in pages that do not end") }
             return ItemPage(items: items, next: PageToken(rawValue: "\(number):\(next)"))
@@ -43,6 +45,7 @@ extension ExtensionProvider {
     func identifiers(in folder: ItemReference) async throws(ProviderError) -> Set<ItemIdentifier> {
         var result: Set<ItemIdentifier> = []
         var query = ""
+        var idleCount = 0
         while true {
             let document = try await client.exchange(
                 .GET, path(folder) + "/children" + query, as: ExtensionPageDocument.self)
@@ -55,7 +58,10 @@ extension ExtensionProvider {
                 }
             }
             guard let next = document.next else { return result }
-            guard ItemReading.isPlain(next), result.count > count, result.count <= ListingRecord.itemsMax else {
+            idleCount = result.count > count ? 0 : idleCount + 1
+            guard ItemReading.isPlain(next), idleCount <= ExtensionProvider.idlePagesMax,
+                result.count <= ListingRecord.itemsMax
+            else {
                 throw client.lie("lists a folder in pages that do not end")
             }
             query = "?page=" + PercentText.encoded(next)
@@ -65,8 +71,9 @@ extension ExtensionProvider {
     /// The number of a listing, and the extension's own word for the page.
     private func listing(_ page: PageToken?) throws(ProviderError) -> (number: Int, token: String?) {
         guard let page else { return (shared.withLock { $0.listings.begin() }, nil) }
-        let parts = page.rawValue.split(separator: ":", maxSplits: 1)
-        guard parts.count == 2, let number = Int(parts[0]), shared.withLock({ $0.listings.isKnown(number) }) else {
+        // By bytes: to Swift a colon and a combining mark after it are one character.
+        let parts = page.rawValue.utf8.split(separator: UInt8(ascii: ":"), maxSplits: 1)
+        guard parts.count == 2, let number = Int(String(parts[0]) ?? ""), shared.withLock({ $0.listings.isKnown(number) }) else {
             throw ProviderError(.retry, "\(client.title): a listing was put off for too long")
         }
         return (number, String(parts[1]))

@@ -213,6 +213,10 @@ package final class ExtensionProvider: Provider, Sendable {
         }
         page.deleted = (document.deleted ?? []).filter { ItemReading.isPlain($0) }.map { ItemIdentifier($0) }
         page.foldersToList = Set((document.folders ?? []).filter { ItemReading.isPlain($0) }.map { ItemIdentifier($0) })
+        if document.unreadableCount > 0 {
+            warn(client.lie(ItemReading.unreadable(document.unreadableCount)))
+            page.foldersToList.formUnion(shared.withLock { $0.listed })
+        }
         return page
     }
 

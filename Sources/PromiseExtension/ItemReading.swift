@@ -4,6 +4,11 @@ package import PromiseWire
 
 /// Makes an item of what an extension says, believing nothing that cannot be.
 package enum ItemReading {
+    /// What is no item as the protocol has it, e.g. without a name, harms no other.
+    static func unreadable(_ count: Int) -> String {
+        "describes \(count) of the items of one answer in a way that is none; they are left out"
+    }
+
     package static let identifierByteCountMax = 1024
     /// PATH_MAX without its NUL: what the kernel takes (symlink(2)).
     private static let targetByteCountMax = 4095

@@ -95,8 +95,14 @@ package struct FileBody: AsyncSequence, Sendable {
         self.pool = pool
     }
 
+    /// Whether all of it was taken, the last time: who answers before has not stored it, whatever the answer says.
+    package var isTaken: Bool { problem.takenCount >= source.size }
+
     package final class Problem: Sendable {
         private let state = Mutex<ProviderError?>(nil)
+        private let taken = Mutex<UInt64>(0)
+        fileprivate var takenCount: UInt64 { taken.withLock { $0 } }
+        fileprivate func noteTaken(to end: UInt64) { taken.withLock { $0 = end } }
         package var error: ProviderError? { state.withLock { $0 } }
         func note(_ error: ProviderError) { state.withLock { $0 = $0 ?? error } }
     }
@@ -109,10 +115,13 @@ package struct FileBody: AsyncSequence, Sendable {
 
         package mutating func next() async throws -> ByteBuffer? {
             guard position < body.source.size else { return nil }
+            body.problem.noteTaken(to: position)
             let (start, count) = (position, Swift.min(FileBody.pieceByteCount, body.source.size - position))
             position += count
             do throws(ProviderError) {
-                return try await body.pool.run { [body] () throws(ProviderError) in try body.read(at: start, count) }
+                let piece = try await body.pool.run { [body] () throws(ProviderError) in try body.read(at: start, count) }
+                body.problem.noteTaken(to: position)
+                return piece
             } catch {
                 body.problem.note(error)
                 throw error

@@ -30,9 +30,10 @@ public enum ControlSocket {
 public enum DomainName {
     public static let byteCountMax = 64
 
-    /// Letters and digits of ASCII, `.`, `_` and `-`; at most 64; not starting with a dot.
+    /// Letters and digits of ASCII, `.`, `_` and `-`; at most 64; not starting with a dot, nor with what begins an option.
     public static func isValid(_ name: String) -> Bool {
-        !name.isEmpty && name.utf8.count <= byteCountMax && !name.hasPrefix(".") && name.utf8.allSatisfy(isAllowed)
+        !name.isEmpty && name.utf8.count <= byteCountMax && !name.hasPrefix(".") && !name.hasPrefix("-")
+            && name.utf8.allSatisfy(isAllowed)
     }
 
     public static func isAllowed(_ byte: UInt8) -> Bool {

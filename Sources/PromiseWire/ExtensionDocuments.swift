@@ -59,11 +59,30 @@ public struct ExtensionPageDocument: Codable, Sendable, Equatable {
     public var items: [ExtensionItemDocument]
     /// Where the next page begins; missing after the last.
     public var next: String?
+    /// How many items could not be read, and were left out.
+    public private(set) var unreadableCount = 0
+
+    private enum CodingKeys: CodingKey { case items, next }
 
     public init(items: [ExtensionItemDocument], next: String? = nil) {
         self.items = items
         self.next = next
     }
+
+    public init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        let listed = try fields.decode([Readable<ExtensionItemDocument>].self, forKey: .items)
+        items = listed.compactMap(\.value)
+        unreadableCount = listed.count - items.count
+        next = try fields.decodeIfPresent(String.self, forKey: .next)
+    }
+}
+
+/// One of many that others describe: what cannot be read of it does not harm the rest.
+struct Readable<Value: Decodable>: Decodable {
+    let value: Value?
+
+    init(from decoder: any Decoder) throws { value = try? Value(from: decoder) }
 }
 
 /// `GET /v1/anchor`: the present end of the change feed.
@@ -100,6 +119,20 @@ public struct ExtensionChangesDocument: Codable, Sendable, Equatable {
     /// Identifiers of folders to be listed again.
     public var folders: [String]?
     public var anchor: String
+    /// How many of `updated` could not be read, and were left out.
+    public private(set) var unreadableCount = 0
+
+    private enum CodingKeys: CodingKey { case updated, deleted, folders, anchor }
+
+    public init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        let told = try fields.decodeIfPresent([Readable<ExtensionItemDocument>].self, forKey: .updated)
+        updated = told?.compactMap(\.value)
+        unreadableCount = (told?.count ?? 0) - (updated?.count ?? 0)
+        deleted = try fields.decodeIfPresent([String].self, forKey: .deleted)
+        folders = try fields.decodeIfPresent([String].self, forKey: .folders)
+        anchor = try fields.decode(String.self, forKey: .anchor)
+    }
 
     public init(
         updated: [ExtensionItemDocument]? = nil, deleted: [String]? = nil, folders: [String]? = nil, anchor: String

@@ -38,7 +38,7 @@ extension MountSuites {
         /// Owners by set-group-ID folders and umask, bits that lend privilege, which call moves which time, nanoseconds, ACLs.
         /// > Writing, truncating, `fallocate` and `copy_file_range` by anybody but root clear set-user-ID and, on an
         /// > Access times are set when a file is made and by `utimensat`.
-        /// > Times have nanoseconds, from before 1970 to after 2106.
+        /// > Times have nanoseconds, from 1677 to 2262; beyond, they are that end.
         /// > What a user makes belongs to that user and its group, in a set-group-ID folder to the folder's group;
         @Test(.timeLimit(.minutes(5)), arguments: modes)
         func ownersBitsAndTimesAreThoseOfTheDiskBelow(arguments: [String]) async throws {

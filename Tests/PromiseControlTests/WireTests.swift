@@ -69,7 +69,7 @@ import Testing
 
     @Test func domainNamesAreCheckedByTheByte() {
         for name in ["a", "work-1.x_Y", String(repeating: "n", count: 64)] { #expect(DomainName.isValid(name)) }
-        for name in ["", ".x", "a/b", "a b", "ä", String(repeating: "n", count: 65)] { #expect(!DomainName.isValid(name)) }
+        for name in ["", ".x", "-x", "a/b", "a b", "ä", String(repeating: "n", count: 65)] { #expect(!DomainName.isValid(name)) }
     }
 }
 

@@ -13,6 +13,16 @@ import Testing
         #expect(Timestamp(seconds: time.seconds, nanoseconds: time.nanosecondPart) == time)
     }
 
+    /// A date of 2300 came to be one of 1715, and the age of such a file stopped the daemon.
+    @Test func aTimeThatIsBeyondIsTheEnd() {
+        #expect(Timestamp(seconds: 10_413_792_000, nanoseconds: 0) == Timestamp(nanoseconds: .max))
+        #expect(Timestamp(seconds: -10_413_792_000, nanoseconds: 5) == Timestamp(nanoseconds: .min))
+        #expect(Timestamp(nanoseconds: .max).advanced(by: .seconds(1)) == Timestamp(nanoseconds: .max))
+        #expect(Timestamp(nanoseconds: .min).advanced(by: .seconds(-1)) == Timestamp(nanoseconds: .min))
+        let least = Timestamp(nanoseconds: .min + 1)
+        #expect(Timestamp(seconds: least.seconds, nanoseconds: least.nanosecondPart) == least)
+    }
+
     @Test func durationsMoveATime() {
         #expect(Timestamp(seconds: 5, nanoseconds: 1).advanced(by: .milliseconds(-5_001)) == Timestamp(nanoseconds: -999_999))
         #expect(Duration.seconds(1 << 62).nanoseconds == .max)
@@ -22,6 +32,18 @@ import Testing
 
     @Test func orderIsThatOfTime() {
         #expect(Timestamp(nanoseconds: -1) < .zero && .zero < Timestamp(nanoseconds: 1))
+    }
+}
+
+/// To Swift two texts are one that people see as one; a provider's are bytes.
+@Suite struct OpaqueTextTests {
+    @Test func textsThatLookAlikeAreTwo() {
+        let (composed, decomposed) = ("\u{e9}", "e\u{301}")
+        #expect(composed == decomposed)
+        #expect(ItemIdentifier(composed) != ItemIdentifier(decomposed))
+        #expect(ContentVersion(composed) != ContentVersion(decomposed))
+        #expect(Set([ItemIdentifier(composed), ItemIdentifier(decomposed)]).count == 2)
+        #expect(ItemIdentifier("a" + "b") == ItemIdentifier("ab"))
     }
 }
 

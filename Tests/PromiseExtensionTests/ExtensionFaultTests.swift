@@ -76,6 +76,32 @@ struct ExtensionFaultTests {
         }
     }
 
+    /// It took its whole folder with it.
+    @Test func whatIsNoItemAtAllIsLeftOutOfItsFolder() async throws {
+        let items = [
+            described("2", name: "good"), "{\"identifier\": \"3\"}", "5", described("4", ["owner": "-1"]), described("5", name: "last"),
+        ]
+        try await withExtension({ _ in reply("200 OK", "{\"items\": [\(items.joined(separator: ","))]}") }) { provider, _ in
+            let found = try await names(provider, root)
+            #expect(found == ["good", "last"])
+        }
+    }
+
+    /// A storage that leaves something out of what it has found has pages on which nothing is left.
+    @Test func anEmptyPageIsNoEnd() async throws {
+        let script: ScriptedExtension.Script = { request in
+            request.path.contains("page=")
+                ? reply("200 OK", "{\"items\": [\(described("2", name: "last"))]}")
+                : reply("200 OK", "{\"items\": [], \"next\": \"\u{301}1\"}")
+        }
+        try await withExtension(script) { provider, _ in
+            let first = try await provider.enumerateItems(in: root, page: nil)
+            #expect(first.items.isEmpty)
+            let second = try await provider.enumerateItems(in: root, page: first.next)
+            #expect(second.items.map(\.name.display) == ["last"] && second.next == nil)
+        }
+    }
+
     @Test func aFolderIsNeverShownInsideOfItself() async throws {
         // 1 / 2 / 3, and in 3 again 2.
         let script: ScriptedExtension.Script = { request in

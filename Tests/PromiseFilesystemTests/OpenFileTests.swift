@@ -1,4 +1,5 @@
 import Glibc
+import PromiseContent
 import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
@@ -300,6 +301,35 @@ import Testing
         try await next.run {
             let left = try await texts(next)
             #expect(left == ["mine!", "theirs"])
+        }
+    }
+
+    /// A large placeholder was open for writing when its daemon was killed, and nobody had written: what had been fetched of
+    /// it gave its content file a time of its own, by which all of it was fetched and sent again.
+    @Test func whatWasOnlyFetchedOfAnOpenFileIsNoEditAfterAKill() async throws {
+        let domain = try SimulatedDomain()
+        var found: NodeID?
+        try await domain.run {
+            let id = try await domain.placeholder("file", of: String(repeating: "a", count: 1_200_000))
+            found = id
+            try domain.index.write { transaction throws(Failure) in
+                guard var node = try transaction.node(id) else { return }
+                node.generation = node.generation.next
+                node.content = .partial
+                node.isOpenForWriting = true
+                _ = try domain.content.create(id, node.generation, size: node.size)
+                try transaction.setRanges(of: id, to: ByteRangeSet([ByteRange(0, 4096)]))
+                try transaction.update(node)
+            }
+        }
+        let id = try #require(found)
+        let next = try SimulatedDomain(after: domain)
+        try await next.run {
+            let node = try next.index.read { transaction throws(Failure) in try transaction.node(id) }
+            #expect(node?.content == .absent && node?.isOpenForWriting == false)
+            #expect(try next.engine.remainder().isDone)
+            #expect(try next.index.read { transaction throws(Failure) in try transaction.ranges(of: id).isEmpty })
+            #expect(try await next.tree().map(\.count) == ["file=".count + 1_200_000])
         }
     }
 }

@@ -170,6 +170,40 @@ import Testing
     }
 }
 
+/// Answers for what it has made with an item that was there before.
+private struct MistakingProvider: ForwardingProvider {
+    let memory: MemoryProvider
+
+    func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
+        var made = try await memory.create(item, in: folder, contents: contents)
+        guard let other = await memory.item(at: [FileName("a")!]) else { return made }
+        made.identifier = other.item.identifier
+        return made
+    }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct MistakenAnswerTests {
+    /// What had been made took the place of the other item, whose content was overwritten at the next edit.
+    @Test func whatWasMadeIsNotTakenForAnItemThatWasThereBefore() async throws {
+        let provider = MistakingProvider(memory: MemoryProvider())
+        let fixture = try EngineFixture(provider.memory, mediator: provider)
+        await provider.memory.put("a", "theirs")
+        try await fixture.run {
+            try await fixture.list()
+            try fixture.create("new", "ours")
+            #expect(await fixture.eventually { await provider.memory.names() == ["a=theirs", "new=ours"] })
+            fixture.engine.lookNow()
+            try await Task.sleep(for: .seconds(1))
+            let named = try fixture.index.read { transaction throws(Failure) in
+                let folder = try transaction.children(of: .root)
+                return folder.first { $0.name == FileName("a") }?.identifier
+            }
+            #expect(named == (await provider.memory.item(at: [FileName("a")!]))?.item.identifier)
+            #expect(try fixture.names().contains("new"))
+        }
+    }
+}
+
 /// Somebody makes a folder of each item that is changed, before the answer is made.
 private struct ReplacingProvider: ForwardingProvider {
     let memory: MemoryProvider

@@ -186,7 +186,7 @@ final class ProviderBarriers: Sendable {
     ) throws(Failure) -> Bool {
         guard let row = try transaction.pending(before.subject) else { return true }
         // What waited long begins to wait again when one state of it was sent, which may be an earlier one.
-        let later = row.since.rawValue - before.since.rawValue
+        let later = row.since.nanoseconds(since: before.since)
         if later > 0, .nanoseconds(later) < engine.unrestMax { return true }
         if case .entry(let id) = row.subject {
             guard let entry = try transaction.entry(id), !entry.isExcluded else { return true }

@@ -148,9 +148,13 @@ package final class HTTPTransport: Sendable {
     private func carry(
         _ request: HTTPClientRequest, _ body: RequestBody?, by http: HTTPClient, _ limit: TimeAmount
     ) async throws -> HTTPClientResponse {
-        try await faultLine.carry {
+        let response = try await faultLine.carry {
             try await lineLimit.carry(request, body) { try await http.execute($0, timeout: limit) }
         }
+        if case .file(let file) = body, (200..<300).contains(response.status.code), !file.isTaken {
+            throw ProviderError(.retry, "\(server) says that it has a file before it was sent")
+        }
+        return response
     }
 
     /// Why no reply came. A certificate that was refused is looked at, for the sentence.

@@ -13,7 +13,7 @@ package struct PendingRenewal: Sendable {
     /// `bound`: what goes on being changed is told after this time all the same.
     package init(now: Timestamp, due: Timestamp, bound: Duration) {
         (self.now, self.due) = (now, due)
-        early = Timestamp(nanoseconds: due.rawValue - (due.rawValue - now.rawValue) / 8)
+        early = Timestamp(nanoseconds: due.rawValue - due.nanoseconds(since: now) / 8)
         old = now.advanced(by: .zero - bound)
     }
 

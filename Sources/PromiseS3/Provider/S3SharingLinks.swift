@@ -19,7 +19,7 @@ struct S3SharingLinks: SharingLinks {
         let now = bucket.clock.now()
         var seconds = S3SharingLinks.secondsMax
         if let end {
-            let left = (end.rawValue - now.rawValue) / 1_000_000_000
+            let left = end.nanoseconds(since: now) / 1_000_000_000
             guard left > 0 else { throw ProviderError(.refused, "that date has passed") }
             guard left <= Int64(seconds) else {
                 throw ProviderError(

@@ -86,7 +86,7 @@ extension Machine {
             let quiet = Telling.restUntilQuiet(memory, facts, world.lastChange(), at: now)
             // Work that is due but runs already must not make the engine spin.
             let soonest = max(quiet, .milliseconds(memory.operations.running.isEmpty ? 5 : 50))
-            candidates.append(max(.nanoseconds(due.rawValue - now.time.rawValue), soonest))
+            candidates.append(max(.nanoseconds(due.nanoseconds(since: now.time)), soonest))
         }
         if let due = memory.listings.due.nextDue() {
             let hasPlace = memory.listings.hasPlace(of: listingsMax, at: now.uptime)

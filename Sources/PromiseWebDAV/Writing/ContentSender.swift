@@ -32,6 +32,12 @@ struct ContentSender: Sendable {
         }
         let written = try await resources.file(at: path)
         try checkSize(written, payload, at: path)
+        // Under a lock nobody else writes. Others' content may have the size of ours.
+        if traits.putTellsTag == true, !conditions.contains(name: "If"), let told = reply.header("ETag"),
+            let found = written.entityTag, EntityTag.opaque(told) != EntityTag.opaque(found)
+        {
+            throw resources.changed(path)
+        }
         return written
     }
 

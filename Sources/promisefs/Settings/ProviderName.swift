@@ -97,7 +97,8 @@ struct ProviderName: Sendable, Equatable {
 
     /// A name for the domain that stays the same: the last component, and six digits of a hash of the whole.
     var derivedDomain: String {
-        var name = component.map { DomainName.isAllowed($0) ? $0 : UInt8(ascii: "_") }.drop { $0 == UInt8(ascii: ".") }
+        var name = component.map { DomainName.isAllowed($0) ? $0 : UInt8(ascii: "_") }
+            .drop { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-") }
         if name.isEmpty { name = Array("folder".utf8)[...] }
         let digest = String(stableHash(Array(text.utf8)) & 0xFFFFFF, radix: 16)
         let digits = String(repeating: "0", count: 6 - digest.count) + digest

@@ -37,6 +37,21 @@ import Testing
             """)
     }
 
+    /// It was asked again and again from the same anchor, and nothing said that changes are not seen.
+    @Test func aFeedThatFailsForGoodBeginsAnew() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        for _ in 0..<4 {
+            var pause = 0
+            while !machine.answer("wait for changes", "broken", .failure(ProviderError(.permanent, "broken"))), pause < 200 {
+                machine.pass(.seconds(1))
+                pause += 1
+            }
+        }
+        #expect(machine.answer("ask for the anchor", "7", .anchor("7")))
+    }
+
     /// Each round lists all that is known.
     @Test func aFeedThatRefusesTheAnchorsItGivesBeginsEverLessOften() throws {
         let fixture = try MachineFixture()

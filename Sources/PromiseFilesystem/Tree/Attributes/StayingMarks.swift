@@ -83,7 +83,7 @@ final class StayingMarks: Sendable {
     /// asks may fail, and try again.
     func isLeft(_ place: TreePlace, at now: Timestamp) -> Bool {
         guard let left = state.withLock({ $0.left[place] }) else { return false }
-        return now.rawValue - left.rawValue < StayingMarks.leftSeconds * 1_000_000_000
+        return now.nanoseconds(since: left) < StayingMarks.leftSeconds * 1_000_000_000
     }
 }
 

@@ -30,7 +30,7 @@ final class LeftNames: Sendable {
     private let state = Mutex(State())
 
     static func isRecent(_ time: Timestamp, at now: Timestamp) -> Bool {
-        let age = now.rawValue - time.rawValue
+        let age = now.nanoseconds(since: time)
         return age >= 0 && age < savingSeconds * 1_000_000_000
     }
 

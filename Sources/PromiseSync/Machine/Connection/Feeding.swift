@@ -1,3 +1,4 @@
+import Logging
 import PromiseCore
 import PromiseIndex
 import PromiseProvider
@@ -104,8 +105,17 @@ enum Feeding {
         if problem.code == .offline || problem.code == .authenticate { return }
         let attempts = turn.memory.feed.attempts + 1
         turn.remember { $0.feed.attempts = attempts }
+        if attempts.isMultiple(of: problem.isPassing ? attemptsMax * 4 : attemptsMax) {
+            turn.log(
+                .warning, "what changes at the provider is not told: all that is known is looked at instead",
+                reason: problem.message)
+            return expired(feed, &turn)
+        }
         turn.act(.wait(Connecting.delay(after: attempts, turn), .feedDue(feed: feed)))
     }
+
+    /// After so many of them in a row it begins anew, as what was not told of would never be seen.
+    private static let attemptsMax = 4
 
     /// It begins anew, with a look at all that is known. A provider may refuse what it has just given,
     /// and without a pause that would go on as fast as it answers.
@@ -236,5 +246,15 @@ enum Feeding {
             }
         }
         return identifiers
+    }
+}
+
+extension ProviderError {
+    /// It says nothing about what was asked for: the same question may be answered in a while.
+    fileprivate var isPassing: Bool {
+        switch code {
+        case .retry, .retryAfter, .offline, .authenticate, .cancelled: true
+        default: false
+        }
     }
 }

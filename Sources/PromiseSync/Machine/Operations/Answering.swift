@@ -57,6 +57,12 @@ enum Answering {
             // What was sent before is what is compared with.
             return try storeComparison(operation, remote, local, &turn, transaction)
         }
+        if case .item(let item) = outcome, try isOfAnother(item, operation, turn, transaction) {
+            return try postpone(
+                operation,
+                ProviderError(.permanent, "the provider says that what was made is an item that was there before"),
+                &turn, transaction)
+        }
         let digest = try operation.sent.flatMap { id throws(Failure) in try transaction.sent(id)?.digest }
         try LateCreations.answered(operation, &turn, transaction)
         if case .item(let item) = outcome {
@@ -86,6 +92,17 @@ enum Answering {
         case .compared: break
         }
         try planAgain(operation, &turn, transaction)
+    }
+
+    /// What was made has the identifier of an item that had a name here before there was anything to be made: taken
+    /// for it, its content would be replaced. Where places are identifiers a place may have been another item's.
+    private static func isOfAnother(
+        _ item: Item, _ operation: Operation, _ turn: borrowing Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard !turn.facts.knowsByPlace, operation.identifier == nil, case .entry(let id) = operation.subject,
+            let other = try transaction.entry(for: item.identifier), other.id != id
+        else { return false }
+        return other.id.rawValue < id.rawValue
     }
 
     /// Another version is not another content, and may be what an earlier try of ours has sent.

@@ -58,7 +58,7 @@ enum Unrest {
     }
 
     private static func isLong(_ pending: Pending, doublings: Int, _ turn: borrowing Turn) -> Bool {
-        let waited = turn.now.time.rawValue - pending.since.rawValue
+        let waited = turn.now.time.nanoseconds(since: pending.since)
         return .nanoseconds(waited) >= max(turn.facts.configuration) * (1 << doublings)
     }
 

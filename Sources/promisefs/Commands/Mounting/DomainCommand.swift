@@ -164,7 +164,7 @@ extension DomainForgetCommand {
     /// Returns what waits to be sent. Blocking.
     private static func forget(_ place: StatePlaces.Place, losesWork: Bool) throws -> Int {
         try UnmountedDomain.removeAside(of: place.folder)
-        let domain = try UnmountedDomain(stateFolder: place.folder)
+        let domain = try UnmountedDomain(stateFolder: place.folder, isGivenUp: losesWork)
         guard losesWork || domain.pendingCount == 0 else { return domain.pendingCount }
         if !losesWork, let kept = domain.keptFolder {
             throw CommandFailure(
