@@ -12,7 +12,6 @@ extension ExtensionProvider {
     /// Folders above one another, when it is asked for them one by one: more than any path has that the kernel takes (PATH_MAX).
     private static let depthMax = 4096
     private static let parentsMax = 1 << 20
-    private static let idlePagesMax = 1000
 
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         let (number, token) = try listing(page)
@@ -28,8 +27,7 @@ extension ExtensionProvider {
                 return ItemPage(items: items)
             }
             // Pages that show nothing new would go on for ever.
-            guard ItemReading.isPlain(next),
-                shared.withLock({ $0.listings.turn(to: next, after: document.items.count, in: number) })
+            guard ItemReading.isPlain(next), shared.withLock({ $0.listings.turn(to: next, after: document.items.count, in: number) })
             else { throw client.lie("lists a folder in pages that do not end") }
             return ItemPage(items: items, next: PageToken(rawValue: "\(number):\(next)"))
         } catch {
@@ -45,11 +43,11 @@ extension ExtensionProvider {
     func identifiers(in folder: ItemReference) async throws(ProviderError) -> Set<ItemIdentifier> {
         var result: Set<ItemIdentifier> = []
         var query = ""
-        var idleCount = 0
+        var record = ListingRecord()
+        let number = record.begin()
         while true {
             let document = try await client.exchange(
                 .GET, path(folder) + "/children" + query, as: ExtensionPageDocument.self)
-            let count = result.count
             for described in document.items {
                 if namesPlaces {
                     if let item = try? item(described, in: folder) { result.insert(item.identifier) }
@@ -58,10 +56,7 @@ extension ExtensionProvider {
                 }
             }
             guard let next = document.next else { return result }
-            idleCount = result.count > count ? 0 : idleCount + 1
-            guard ItemReading.isPlain(next), idleCount <= ExtensionProvider.idlePagesMax,
-                result.count <= ListingRecord.itemsMax
-            else {
+            guard ItemReading.isPlain(next), record.turn(to: next, after: document.items.count, in: number) else {
                 throw client.lie("lists a folder in pages that do not end")
             }
             query = "?page=" + PercentText.encoded(next)
@@ -71,7 +66,6 @@ extension ExtensionProvider {
     /// The number of a listing, and the extension's own word for the page.
     private func listing(_ page: PageToken?) throws(ProviderError) -> (number: Int, token: String?) {
         guard let page else { return (shared.withLock { $0.listings.begin() }, nil) }
-        // By bytes: to Swift a colon and a combining mark after it are one character.
         let parts = page.rawValue.utf8.split(separator: UInt8(ascii: ":"), maxSplits: 1)
         guard parts.count == 2, let number = Int(String(parts[0]) ?? ""), shared.withLock({ $0.listings.isKnown(number) }) else {
             throw ProviderError(.retry, "\(client.title): a listing was put off for too long")
@@ -83,7 +77,6 @@ extension ExtensionProvider {
         _ documents: [ExtensionItemDocument], in folder: ItemReference, _ number: Int
     ) async throws(ProviderError) -> [Item] {
         var items: [Item] = []
-        items.reserveCapacity(documents.count)
         var wrongCount = 0
         for document in documents {
             do throws(ProviderError) {
@@ -145,9 +138,7 @@ extension ExtensionProvider {
 
     /// By what was shown before. Below what is too deep nothing is walked through again: a page of
     /// a feed may be one chain of folders.
-    private func suspicion(
-        of folder: ItemIdentifier, in parent: ItemIdentifier
-    ) -> Suspicion? {
+    private func suspicion(of folder: ItemIdentifier, in parent: ItemIdentifier) -> Suspicion? {
         shared.withLock { shared in
             var visited: Set<ItemIdentifier> = [folder]
             var above: ItemIdentifier? = parent

@@ -79,7 +79,8 @@ struct ExtensionFaultTests {
     /// It took its whole folder with it.
     @Test func whatIsNoItemAtAllIsLeftOutOfItsFolder() async throws {
         let items = [
-            described("2", name: "good"), "{\"identifier\": \"3\"}", "5", described("4", ["owner": "-1"]), described("5", name: "last"),
+            described("2", name: "good"), "{\"identifier\": \"3\"}", "5", 
+            described("4", ["owner": "-1"]), described("5", name: "last"),
         ]
         try await withExtension({ _ in reply("200 OK", "{\"items\": [\(items.joined(separator: ","))]}") }) { provider, _ in
             let found = try await names(provider, root)

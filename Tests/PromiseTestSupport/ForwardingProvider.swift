@@ -14,15 +14,21 @@ extension ForwardingProvider {
     package var capabilities: Capabilities { target.capabilities }
     package func connect() async throws(ProviderError) { try await target.connect() }
     package func root() async throws(ProviderError) -> Item { try await target.root() }
-    package func item(for reference: ItemReference) async throws(ProviderError) -> Item { try await target.item(for: reference) }
+    package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
+        try await target.item(for: reference)
+    }
 
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         try await target.enumerateItems(in: folder, page: page)
     }
 
     package func currentAnchor() async throws(ProviderError) -> Anchor { try await target.currentAnchor() }
-    package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage { try await target.changes(since: anchor) }
-    package func waitForChanges(since anchor: Anchor) async throws(ProviderError) { try await target.waitForChanges(since: anchor) }
+    package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
+        try await target.changes(since: anchor)
+    }
+    package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
+        try await target.waitForChanges(since: anchor)
+    }
 
     package func fetchContents(
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
@@ -30,7 +36,9 @@ extension ForwardingProvider {
         try await target.fetchContents(of: reference, version: version, range: range, into: sink)
     }
 
-    package func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
+    package func create(
+        _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
+    ) async throws(ProviderError) -> Item {
         try await target.create(item, in: folder, contents: contents)
     }
 

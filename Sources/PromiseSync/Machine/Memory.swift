@@ -260,10 +260,12 @@ struct OperationMemory {
 
     /// One of an earlier daemon, or without an answer, has led the item from one place to another, as is known now.
     /// What was asked before may have been read earlier than that.
-    mutating func recognized(_ item: ItemIdentifier, at places: [ItemPlace]) {
+    mutating func recognized(_ item: Item, knownAs agreed: Item?) {
         count += 1
-        for place in places { touchedPlaces[place] = count }
-        touchedItems[item] = count
+        touchedItems[item.identifier] = count
+        for known in [item, agreed ?? item] {
+            if let parent = known.parent { touchedPlaces[ItemPlace(parent: parent, name: known.name)] = count }
+        }
     }
 
     /// But for what an answer to a question that was asked after `asked` operations, or one of a

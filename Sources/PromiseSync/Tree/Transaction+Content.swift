@@ -65,6 +65,42 @@ extension Transaction {
         }
     }
 
+    package enum Stock {
+        case taken, missing
+        /// It is a placeholder again; its content file is the caller's to remove.
+        case dropped
+    }
+
+    /// Of a file that was open for writing when its daemon died. The kernel may have written to whole content without the
+    /// index being told: the content file says so.
+    package func takeStock(of id: NodeID, _ status: FileStatus?, now: Timestamp) throws(Failure) -> Stock {
+        guard var node = try node(id) else { return .taken }
+        node.isOpenForWriting = false
+        guard let status, node.content != .absent else {
+            let isMissing = node.content != .absent
+            if isMissing, node.version != nil { node.content = .absent }
+            try update(node)
+            return isMissing ? .missing : .taken
+        }
+        if node.content == .partial, try dropUnlessEdited(&node, status) { return .dropped }
+        try update(node)
+        let isWritten = node.content != .partial && (status.modificationTime != node.modificationTime || node.version == nil)
+        if isWritten || status.size != node.size { try takeSize(of: id, status, now: now) }
+        return .taken
+    }
+
+    /// Each fetch gives partial content a new time, and a write to it is in the index before it returns. What was not
+    /// edited by that is fetched again: it may have bytes of a write that never returned.
+    private func dropUnlessEdited(_ node: inout Node, _ status: FileStatus) throws(Failure) -> Bool {
+        guard let agreed = try agreedItem(of: node.id), node.edits == agreed.edits,
+            node.version == agreed.item.version, status.size >= node.size
+        else { return false }
+        try setRanges(of: node.id, to: ByteRangeSet())
+        node.becomePlaceholder(of: agreed)
+        try update(node)
+        return true
+    }
+
     /// What was last agreed on about the item of a node's first name that has one.
     package func agreedItem(of id: NodeID) throws(Failure) -> SyncedItem? {
         for entry in try entries(of: id) {

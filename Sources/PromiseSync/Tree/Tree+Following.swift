@@ -86,7 +86,7 @@ enum Tree {
         _ step: Step, _ entry: Entry, depth: Int, _ turn: inout Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Progress {
-        if case .replaceContent = step { try noteContentGone(entry, &turn, transaction) }
+        if case .replaceContent = step { try GoneContent.note(entry, &turn, transaction) }
         switch step {
         case .removeLocal:
             if try isUnderWay(below: entry, &turn, transaction) { return .waits }

@@ -53,7 +53,7 @@ extension Tree {
     static func takeAway(
         _ entry: Entry, _ node: Node, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        try noteContentGone(entry, &turn, transaction)
+        try GoneContent.note(entry, &turn, transaction)
         // Nobody here has removed it: what it was sent for is not told to be deleted.
         try transaction.deleteSent(for: entry.id)
         try transaction.delete(entry.id)
@@ -66,14 +66,6 @@ extension Tree {
         try transaction.recordVersion(.versionLost, entry)
         turn.notices.entries.append((entry.parent, entry.name))
         turn.notices.tree.append(.gone(entry.treePlace, node))
-    }
-
-    /// What others have taken away, or replaced, may be elsewhere now.
-    static func noteContentGone(
-        _ entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
-    ) throws(Failure) {
-        try SentTwice.gone(entry, turn, transaction)
-        try UnansweredRemovals.gone(entry, &turn, transaction)
     }
 
     /// True when nothing is left in the folder.

@@ -54,45 +54,15 @@ extension FileSystem {
     /// The kernel may have written without the index being told: the content file says so.
     private func takeStock(of node: Node) throws(Failure) {
         let status = try content.status(node.id, node.generation)
-        if node.content == .partial, let status { return try takeStock(ofPieces: node, status) }
-        try index.write { transaction throws(Failure) in
-            guard var current = try transaction.node(node.id) else { return }
-            current.isOpenForWriting = false
-            if let status, current.content != .absent {
-                if status.size != current.size || status.modificationTime != current.modificationTime || current.version == nil {
-                    current.take(status)
-                    try markPending(namesOf: current.id, transaction)
-                }
-            } else if current.content != .absent {
-                logger.error("the content of a file that was being written is missing", metadata: ["node": "\(node.id)"])
-                if current.version != nil { current.content = .absent }
-            }
-            try transaction.update(current)
+        let stock = try index.write { transaction throws(Failure) in
+            try transaction.takeStock(of: node.id, status, now: clock.now())
         }
-    }
-
-    /// Each fetch gives partial content a new time, and a write to it is in the index before it returns. What was not
-    /// edited by that is fetched again: with a time of its own it may have bytes of a write that never returned.
-    private func takeStock(ofPieces node: Node, _ status: FileStatus) throws(Failure) {
-        let isDropped = try index.write { transaction throws(Failure) in
-            guard var current = try transaction.node(node.id), current.content == .partial else { return false }
-            current.isOpenForWriting = false
-            let agreed = try transaction.agreedItem(of: current.id)
-            if let agreed, current.edits == agreed.edits, current.version == agreed.item.version,
-                status.size >= current.size
-            {
-                try transaction.setRanges(of: current.id, to: ByteRangeSet())
-                current.becomePlaceholder(of: agreed)
-                try transaction.update(current)
-                return true
-            }
-            try transaction.update(current)
-            if status.size != current.size {
-                try transaction.takeSize(of: current.id, status, now: clock.now())
-            }
-            return false
+        switch stock {
+        case .taken: break
+        case .missing:
+            logger.error("the content of a file that was being written is missing", metadata: ["node": "\(node.id)"])
+        case .dropped: engine.remover.remove(node.id, node.generation)
         }
-        if isDropped { engine.remover.remove(node.id, node.generation) }
     }
 
     /// A truncation cuts the content file first and is committed then. Where the daemon died in between, it has happened.

@@ -160,3 +160,13 @@ struct UnansweredRemoval {
     /// They are where they were: it is told once more.
     var isAnswered = false
 }
+
+/// What others have taken away, or replaced, may be elsewhere now.
+enum GoneContent {
+    static func note(
+        _ entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        try SentTwice.gone(entry, turn, transaction)
+        try UnansweredRemovals.gone(entry, &turn, transaction)
+    }
+}

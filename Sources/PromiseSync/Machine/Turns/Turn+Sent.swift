@@ -82,7 +82,7 @@ extension Turn {
         if sent.isMove, let item = sent.item {
             // What was sent to where the item is may have come there without an answer, and so may
             // an earlier try of this move. Another move came to nothing.
-            let inPlace = try editsInPlace(of: item, transaction)
+            let inPlace = try transaction.editsInPlace(of: item)
             for old in try transaction.sentChanges(of: item) where !inPlace.contains(old.id) {
                 let isSame = old.sent.parent == sent.parent && old.sent.name == sent.name
                 if !isSame { try transaction.deleteSent(old.id) }
@@ -112,7 +112,7 @@ extension Turn {
             try transaction.sentChanges(to: place.parent, place.name)
                 .contains(where: { $0.sent.item == nil })
         else { return }
-        let inPlace = try editsInPlace(of: item, transaction)
+        let inPlace = try transaction.editsInPlace(of: item)
         for old in try transaction.sentChanges(of: item) where !inPlace.contains(old.id) {
             if old.sent.parent == place.parent && old.sent.name == place.name {
                 try transaction.deleteSent(old.id)
@@ -136,17 +136,6 @@ extension Turn {
         for candidate in try sentCandidates(of: item, transaction) {
             try transaction.deleteSent(candidate.id)
         }
-    }
-
-    /// Operations on an item that were to leave it where it was agreed to be.
-    private func editsInPlace(
-        of identifier: ItemIdentifier, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Set<SentID> {
-        guard let agreed = try transaction.synced(identifier)?.item, let parent = agreed.parent
-        else { return [] }
-        let known = try transaction.sentChanges(of: identifier)
-        return Set(
-            known.filter { $0.sent.parent == parent && $0.sent.name == agreed.name }.map(\.id))
     }
 
     /// The outcome is known. False when nobody waits for it any more: the entry went with a folder
@@ -225,10 +214,7 @@ extension Turn {
             if !isPlace { try transaction.deleteSent(of: item.identifier) }
             let agreed = try transaction.synced(item.identifier)?.item
             try acknowledge(item, sent, transaction)
-            let places = [agreed, item].compactMap { known in
-                known.flatMap { known in known.parent.map { ItemPlace(parent: $0, name: known.name) } }
-            }
-            remember { $0.operations.recognized(item.identifier, at: places) }
+            remember { $0.operations.recognized(item, knownAs: agreed) }
             return true
         }
         return false
@@ -300,6 +286,17 @@ extension Turn {
             try NodeNames.remind(node.id, self, transaction)
         }
         return true
+    }
+}
+
+extension Transaction {
+    /// Operations on an item that were to leave it where it was agreed to be.
+    fileprivate func editsInPlace(of identifier: ItemIdentifier) throws(Failure) -> Set<SentID> {
+        guard let agreed = try synced(identifier)?.item, let parent = agreed.parent
+        else { return [] }
+        let known = try sentChanges(of: identifier)
+        return Set(
+            known.filter { $0.sent.parent == parent && $0.sent.name == agreed.name }.map(\.id))
     }
 }
 

@@ -54,7 +54,8 @@ struct MountCommand: AsyncParsableCommand {
         }
         if let domain = options.domain, !DomainName.isValid(domain) {
             throw ValidationError(
-                "'\(domain)' cannot name a domain; use up to \(DomainName.byteCountMax) of A-Z a-z 0-9 . _ -, with no dot or - first"
+                "'\(domain)' cannot name a domain; use up to \(DomainName.byteCountMax) of A-Z a-z 0-9 . _ -, "
+                    + "with no dot or - first"
             )
         }
     }

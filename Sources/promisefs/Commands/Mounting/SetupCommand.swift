@@ -242,7 +242,8 @@ struct SetupAnswers: Sendable {
     ) throws(CommandFailure) {
         guard DomainName.isValid(name) else {
             throw CommandFailure(
-                "'\(name)' cannot name a domain; use up to \(DomainName.byteCountMax) of A-Z a-z 0-9 . _ -, with no dot or - first",
+                "'\(name)' cannot name a domain; use up to \(DomainName.byteCountMax) of A-Z a-z 0-9 . _ -, "
+                    + "with no dot or - first",
                 exitStatus: ExitStatus.usage)
         }
         // The same once more goes on with what is not done yet, which is seen later.
