@@ -26,8 +26,8 @@ extension ExtensionProvider {
                 shared.withLock { $0.listings.end(number) }
                 return ItemPage(items: items)
             }
-            // Pages that show nothing new would go on for ever.
-            guard ItemReading.isPlain(next), shared.withLock({ $0.listings.turn(to: next, after: document.items.count, in: number) })
+            guard ItemReading.isPlain(next),
+                shared.withLock({ $0.listings.turn(to: next, after: document.items.count, in: number) })
             else { throw client.lie("lists a folder in pages that do not end") }
             return ItemPage(items: items, next: PageToken(rawValue: "\(number):\(next)"))
         } catch {
