@@ -46,6 +46,9 @@ import Testing
             // After the commit of a change it is another one, whatever was remembered.
             try await domain.rename(["d", "a"], to: ["d", "other"])
             #expect(try read().text == "../d/other")
+            // The answer of the provider is a commit of its own, at a moment of its own.
+            try await settle(domain)
+            #expect(try read().text == "../d/other")
             #expect(try read().statements == 0)
             try await domain.rename(["d"], to: ["e", "d"])
             #expect(try read().text == "d/other")
