@@ -2,6 +2,7 @@ import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
 import PromiseProvider
+import PromiseSync
 import PromiseSystem
 import PromiseTestSupport
 import Testing
@@ -360,6 +361,8 @@ import Testing
             try await domain.makeFolder(["e"])
             try await Task.sleep(for: .milliseconds(100))
             try await domain.rename(["e"], to: ["d"])
+            // A call that is still under way would make it.
+            while domain.engine.uploadingCount > 0 { try await Task.sleep(for: .milliseconds(1)) }
             await domain.provider.fail(nil)
             try await domain.expectBothSidesTheSame("before the others")
             // Until the folder has been looked at.
