@@ -359,20 +359,25 @@ import Testing
             try await make([["d"]], in: domain)
             await domain.provider.fail(ProviderError(.retry, "the line broke"))
             try await domain.makeFolder(["e"])
-            try await Task.sleep(for: .milliseconds(100))
+            while !(try hasSent(domain)) { try await Task.sleep(for: .milliseconds(1)) }
             try await domain.rename(["e"], to: ["d"])
-            // A call that is still under way would make it.
-            while domain.engine.uploadingCount > 0 { try await Task.sleep(for: .milliseconds(1)) }
+            await domain.provider.fail(ProviderError(.offline, "the network is gone"))
+            // No call is under way then that would make it.
+            while domain.engine.connection == .online || domain.engine.uploadingCount > 0 {
+                try await Task.sleep(for: .milliseconds(1))
+            }
             await domain.provider.fail(nil)
             try await domain.expectBothSidesTheSame("before the others")
             // Until the folder has been looked at.
-            while try domain.index.read({ transaction throws(Failure) in try transaction.hasSent() }) {
-                try await Task.sleep(for: .milliseconds(10))
-            }
+            while try hasSent(domain) { try await Task.sleep(for: .milliseconds(10)) }
             await domain.provider.makeFolder(["e"])
             try await domain.expectBothSidesTheSame()
             #expect(await domain.provider.tree() == ["d/", "e/"])
         }
+    }
+
+    private func hasSent(_ domain: SimulatedDomain) throws -> Bool {
+        try domain.index.read { transaction throws(Failure) in try transaction.hasSent() }
     }
 
     @Test func aFolderThatComesBackWhereAFileIsNowStandsBesideIt() async throws {
