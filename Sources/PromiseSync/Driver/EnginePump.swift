@@ -92,14 +92,7 @@ package final class EnginePump {
     private func publish() {
         let memory = runner.machine.memory
         noteWalk()
-        // Nobody waits for a look into what was made here.
-        let made = memory.listings.made.listing
-        let isListing = memory.listings.running.values.contains { $0.identifier != made }
-        var queue = memory.listings.due
-        let isDue = queue.nextAwaited().map { $0 - engine.clock.uptime() < EnginePump.soon } ?? false
-        let isToList = isListing || isDue || !memory.listings.inMotion.isEmpty
-        let isAsking = !memory.questions.asked.isEmpty || !memory.questions.missing.isEmpty
-            || !memory.questions.gone.isEmpty
+        let looks = Looks(memory, at: engine.clock.uptime())
         let running = memory.operations.running
         let trouble = runner.trouble
         let uploading = Set(running.values.compactMap(\.node))
@@ -113,7 +106,7 @@ package final class EnginePump {
             published.runningSubjects = Set(running.keys)
             changed = published.uploading.symmetricDifference(uploading)
             published.uploading = uploading
-            published.isLooking = isToList || isAsking || memory.feed.newsAskedCount > 0
+            published.looks = looks
             published.probeCount = memory.connection.askedCount
             published.askedFetches = memory.fetches.waiting(limit: EnginePump.shownFetchesMax)
             published.trouble = trouble
@@ -123,6 +116,4 @@ package final class EnginePump {
 
     /// Of the fetches that were asked for, so many are shown to people.
     private static let shownFetchesMax = 1_000
-    /// A large folder that was just listed is listed again later than this, and nobody waits for it.
-    private static let soon = Duration.seconds(10)
 }

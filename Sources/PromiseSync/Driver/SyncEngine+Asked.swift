@@ -75,8 +75,11 @@ extension SyncEngine {
     package struct Remainder: Sendable, Equatable {
         package var pending: Int
         package var failing: Int
-        package var isLooking: Bool
+        package var looks: Looks
+        /// Looks that the engine has not begun.
+        package var looksWanted: Int
 
+        package var isLooking: Bool { looksWanted > 0 || !looks.isOver }
         package var isDone: Bool { pending == 0 && !isLooking }
     }
 
@@ -85,7 +88,8 @@ extension SyncEngine {
     /// `everything`. Called from any thread.
     package func lookNow(everything: Bool = false) {
         published.withLock { published in
-            published.isLooking = true
+            // Until the engine has published what comes of it.
+            published.looks.isDue = true
             published.looksWanted += 1
         }
         mailbox.post(.lookWanted(everything: everything))
@@ -121,10 +125,11 @@ extension SyncEngine {
 
     /// What the provider has not been told yet.
     package func remainder() throws(Failure) -> Remainder {
-        let isLooking = published.withLock { $0.isLooking || $0.looksWanted > 0 }
+        let (looks, wanted) = published.withLock { ($0.looks, $0.looksWanted) }
         return try index.read { transaction throws(Failure) in
             let counts = try transaction.counts()
-            return Remainder(pending: counts.pending, failing: counts.failing, isLooking: isLooking)
+            return Remainder(
+                pending: counts.pending, failing: counts.failing, looks: looks, looksWanted: wanted)
         }
     }
 

@@ -85,8 +85,7 @@ package final class SyncEngine: Sendable {
         var uploading: Set<NodeID> = []
         var runningSubjects: Set<Pending.Subject> = []
         var bytesUploaded: UInt64 = 0
-        /// Folder listings, rescans and verifications not finished yet.
-        var isLooking = false
+        var looks = Looks()
         /// Files to be fetched that nobody waits for, the first of those that were asked for.
         var askedFetches: [NodeID] = []
         /// Questions whether the provider is back that somebody waits for.
