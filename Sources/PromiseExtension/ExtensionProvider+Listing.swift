@@ -39,9 +39,9 @@ extension ExtensionProvider {
         }
     }
 
-    /// Of all that a folder holds, also of what is not shown.
-    func identifiers(in folder: ItemReference) async throws(ProviderError) -> Set<ItemIdentifier> {
-        var result: Set<ItemIdentifier> = []
+    /// The hash values of the identifiers of all that a folder holds, also of what is not shown.
+    func identifiers(in folder: ItemReference) async throws(ProviderError) -> Set<Int> {
+        var result: Set<Int> = []
         var query = ""
         var record = ListingRecord()
         let number = record.begin()
@@ -50,9 +50,9 @@ extension ExtensionProvider {
                 .GET, path(folder) + "/children" + query, as: ExtensionPageDocument.self)
             for described in document.items {
                 if namesPlaces {
-                    if let item = try? item(described, in: folder) { result.insert(item.identifier) }
+                    if let item = try? item(described, in: folder) { result.insert(item.identifier.hashValue) }
                 } else if let identifier = described.identifier {
-                    result.insert(ItemIdentifier(identifier))
+                    result.insert(ItemIdentifier(identifier).hashValue)
                 }
             }
             guard let next = document.next else { return result }

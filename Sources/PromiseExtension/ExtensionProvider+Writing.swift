@@ -23,7 +23,7 @@ extension ExtensionProvider {
         let made = try namesPlaces ? self.item(document, in: folder) : self.item(document)
         if let wrong = difference(of: made, from: item, in: folder, size: contents?.size) {
             shared.withLock { $0.isCreationDoubtful = true }
-            if let before, !before.contains(made.identifier) { await discard(made, in: folder) }
+            if let before, !before.contains(made.identifier.hashValue) { await discard(made, in: folder) }
             throw client.lie("made \(wrong) when it was told to make '\(item.name.display)'", .refused)
         }
         if made.kind == .folder, !namesPlaces { shared.withLock { $0.parents[made.identifier] = folder.identifier } }

@@ -307,5 +307,41 @@ extension MountSuites {
                     """)
             }
         }
+
+        /// The second close looked for what the first had removed.
+        @Test(.timeLimit(.minutes(1))) func aTemporaryMountThatIsClosedTwiceIsClosed() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    export TMPDIR="$T"
+                    PYTHONPATH="$R/clients/python" PROMISEFS_EXECUTABLE="$P" python3 - <<'PYTHON'
+                    from promisefs.testing import TemporaryMount
+                    with TemporaryMount({"a": "x"}) as mount:
+                        assert (mount.path / "a").read_text() == "x"
+                        mount.close()
+                    PYTHON
+                    [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(1))) func pathsThatAreBytesArePickedInsideOfASandbox() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    export PROMISEFS_VIEW=/view PROMISEFS_SOCKET="$T/nowhere"
+                    PYTHONPATH="$R/clients/python" python3 - <<'PYTHON'
+                    import sys, promisefs
+                    for source, words in ((b"/elsewhere", "is not in /view"), (b"/view/\\xff", "nowhere")):
+                        try:
+                            promisefs.pick("export", [source])
+                        except promisefs.PromiseError as error:
+                            assert words in str(error), error
+                        else:
+                            sys.exit(f"{source} was picked")
+                    PYTHON
+                    """)
+            }
+        }
     }
 }

@@ -190,6 +190,16 @@ struct ExtensionFaultTests {
         #expect(turns == [true, true, false, false])
     }
 
+    /// Each of many was within the bound; and pages that hold nothing were within any.
+    @Test func listingsOfMoreThanThereCanBeTogetherAreGivenUp() {
+        var record = ListingRecord()
+        let (one, other) = (record.begin(), record.begin())
+        let first = record.turn(to: "a", after: ListingRecord.itemsMax - 2, in: one)
+        let empty = ["b", "c", "d"].map { record.turn(to: $0, after: 0, in: other) }
+        #expect(first)
+        #expect(empty == [true, true, false])
+    }
+
     /// What was known of the folders is old: the extension is asked, and believed.
     @Test func aFolderThatMovedIntoOneThatWasInsideOfItIsShown() async throws {
         let script: ScriptedExtension.Script = { request in

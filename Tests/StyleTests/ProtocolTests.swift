@@ -42,6 +42,25 @@ import Testing
         #expect(answered == described, "docs/extension-openapi.yaml and Examples/PythonExtension differ")
     }
 
+    /// What an extension may declare is what its author reads.
+    @Test func theDocumentOfExtensionsHasEveryCapability() throws {
+        let document = try String(contentsOfFile: SourceTree.root + "/docs/extension-openapi.yaml", encoding: .utf8)
+        let list = try #require(document.split(separator: "\n").first { $0.contains("items: {enum: [stable-identifiers") })
+        let described = Set(list.split { !($0.isLowercase || $0 == "-") }.map(String.init)).subtracting(["items", "enum"])
+        var words: [String: String] = [:]
+        for match in try source("PromiseProvider/ItemReference.swift").matches(of: /\(\.([A-Za-z]+), "([a-z-]+)"\)/) {
+            words[String(match.output.1)] = String(match.output.2)
+        }
+        let provider = try source("PromiseExtension/ExtensionProvider.swift")
+        let allowed = try #require(provider.firstMatch(of: /allowed: Capabilities = \[([^\]]*)\]/)).output.1
+        let understood = Set(allowed.matches(of: /\.([A-Za-z]+)/).compactMap { words[String($0.output.1)] })
+        #expect(understood == described)
+    }
+
+    private func source(_ path: String) throws -> String {
+        try String(contentsOfFile: SourceTree.root + "/Sources/" + path, encoding: .utf8)
+    }
+
     /// `get /v1/status` and the like.
     private func operations(in document: String) throws -> Set<String> {
         let text = try String(contentsOfFile: SourceTree.root + "/docs/" + document, encoding: .utf8)

@@ -41,6 +41,7 @@ def pick(mode="open", sources=(), *, types=(), multiple=False, folders=False, st
 
 
 def _pick_outside(view, socket, mode, sources, types, multiple, folders, name):
+    sources = [os.fsdecode(source) for source in sources]
     for source in sources:
         if not os.path.abspath(source).startswith(view + "/"):
             raise PromiseError(f"{source} is not in {view}", exit_status=2)

@@ -55,6 +55,7 @@ class TemporaryMount:
         self._content = SAMPLES if content is None else content
         self._options = list(options)
         self._program = executable or os.environ.get("PROMISEFS_EXECUTABLE", "promisefs")
+        self._root = None
 
     def __enter__(self):
         self._root = pathlib.Path(tempfile.mkdtemp(prefix="promisefs-try-"))
@@ -128,7 +129,9 @@ class TemporaryMount:
             return any(f"fuse.promisefs {self.domain} " in line for line in table)
 
     def close(self):
-        """Unmounts and removes everything. Never removes through a mount."""
+        """Unmounts and removes everything, once. Never removes through a mount."""
+        if self._root is None:
+            return
         self.faults()
         for words in (["unmount"], ["unmount", "--lazy"]):
             if self._is_mounted():
@@ -143,3 +146,4 @@ class TemporaryMount:
             self._keeper.stdin.close()
             self._keeper.wait()
             self._keeper = None
+        self._root = None
