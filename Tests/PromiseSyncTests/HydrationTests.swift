@@ -186,7 +186,6 @@ import Testing
         }
     }
 
-    /// Until it is whole the index need not know of it, and whoever looks for rubbish leaves it alone.
     /// It waited until its deadline.
     @Test func aReaderWhoComesWhileACallIsGivenUpIsServed() async throws {
         let deaf = DeafProvider(memory: MemoryProvider())
@@ -207,6 +206,7 @@ import Testing
         }
     }
 
+    /// Until it is whole the index need not know of it, and whoever looks for rubbish leaves it alone.
     @Test func contentOnItsWayIsNotTakenForRubbish() async throws {
         let (fixture, gate) = try await held()
         try await fixture.run {

@@ -35,8 +35,10 @@ package final class HydrationJob: Sendable {
         var plan: HydrationPlan
         var waiters: [Waiter] = []
         var tasks: [ByteRange: Task<Void, Never>] = [:]
-        /// How often the last waiter went away, so that nobody wanted what was being fetched.
+        /// How often the last waiter went away, so that what was being fetched was cancelled.
         var abandonedCount = 0
+        /// How much was here when the last waiter went away.
+        var presentWhenLeft: UInt64 = 0
         /// Everything is wanted although nobody waits, e.g. because the file is pinned.
         var isWantedInBackground = false
         var program: String?
@@ -174,21 +176,6 @@ package final class HydrationJob: Sendable {
             state.waiters.append(waiter)
             return false
         }
-    }
-
-    /// Takes a waiter out without a reply. When nobody is left, what serves nobody is cancelled.
-    func detach(_ id: UInt64) {
-        let abandoned: [Task<Void, Never>] = state.withLock { state in
-            let count = state.waiters.count
-            state.waiters.removeAll { $0.id == id }
-            // One that was answered already has no say in what is fetched now.
-            guard state.waiters.count < count, state.waiters.isEmpty, !state.isWantedInBackground else { return [] }
-            state.plan.wantsWhole = false
-            state.abandonedCount += 1
-            defer { state.tasks = [:] }
-            return Array(state.tasks.values)
-        }
-        abandoned.forEach { $0.cancel() }
     }
 
     func wantWhole() {

@@ -44,7 +44,9 @@ package struct HydrationPlan: Sendable {
         for range in unproven.ranges { self.present.insert(range) }
     }
 
-    private var isOneFetch: Bool { fetchesWhole || size <= sizes.smallFileMax }
+    /// It is fetched in one piece.
+    package var isSmall: Bool { size <= sizes.smallFileMax }
+    private var isOneFetch: Bool { fetchesWhole || isSmall }
     private var inFlightByteCount: UInt64 { inFlight.reduce(0) { $0 + $1.count } }
     package var isComplete: Bool { unproven.isEmpty && present.contains(ByteRange(0, size)) }
     package var presentByteCount: UInt64 { present.byteCount }

@@ -315,7 +315,7 @@ package final class Hydrator: Sendable {
                 try await provider.fetchContents(of: reference, version: version, range: whole ? nil : wanted, into: sink)
             }
             guard job.ranges.contains(range.clamped(to: job.progress.size)) else {
-                throw ProviderError(.corrupted, "the provider sent fewer bytes than the item has")
+                throw ProviderError(.corrupted, "'\(provider.name)' sent fewer bytes than the item has")
             }
             return nil
         } catch {
