@@ -1,5 +1,6 @@
 import PromiseCore
 import PromiseProvider
+import PromiseSync
 import PromiseTestSupport
 import Synchronization
 import Testing
