@@ -1,4 +1,6 @@
+import PromiseContent
 import PromiseCore
+import PromiseIndex
 import PromiseProvider
 import PromiseSync
 import PromiseTestSupport
