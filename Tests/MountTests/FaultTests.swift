@@ -77,6 +77,19 @@ extension MountSuites {
             }
         }
 
+        /// It was begun anew for each program, and each ran into the same deadline.
+        @Test(.timeLimit(.minutes(3))) func aSmallFileOnASlowLineIsThereInTheEnd() async throws {
+            var options = options(["--request-deadline", "2s"])
+            options.prepare = "head -c 1000000 /dev/urandom > \"$C/small\""
+            try await MountedDomain.with(options) { domain in
+                try domain.setFaults(["bandwidth=150000"])
+                let late = try await domain.shell("cat \"$M/small\" > \"$T/out\"", seconds: 30, status: 1)
+                #expect(late.error.contains("Connection timed out"))
+                try await domain.shell("within 60 'cmp \"$M/small\" \"$C/small\"'", seconds: 90)
+                #expect(try await domain.status().bytesFetched < 1_500_000)
+            }
+        }
+
         /// > A waiting open or read ends with `EINTR` by a signal, with `ETIMEDOUT` after the request deadline (30 s,
         @Test(.timeLimit(.minutes(3))) func aSilentProviderMeansATimeoutWithinTheDeadline() async throws {
             try await MountedDomain.with(options(["--request-deadline", "3s"])) { domain in
