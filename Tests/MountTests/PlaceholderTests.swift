@@ -205,5 +205,24 @@ extension MountSuites {
                 try await domain.expectProviderEqualsMount()
             }
         }
+
+        /// All of it came, however much that was.
+        @Test(.timeLimit(.minutes(3)), arguments: ["unpin", "pin --online-only"])
+        func whatIsPinnedNoLongerComesNoFurther(command: String) async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "head -c 20M /dev/urandom > \"$C/large\""
+            try await MountedDomain.with(options) { domain in
+                try domain.setFaults(["bandwidth=1000000"])
+                try await domain.shell(
+                    """
+                    fetched() { "$P" status --json "$M" | grep -o '"bytesFetched":[0-9]*' | head -n 1 | cut -d: -f2; }
+                    "$P" pin "$M/large"; within 30 '[ "$(fetched)" -gt 500000 ]'
+                    "$P" \(command) "$M/large"; sleep 1; before=$(fetched); sleep 2; [ "$(fetched)" = "$before" ]
+                    "$P" pin "$M/large"; within 30 '[ "$(fetched)" -gt "$before" ]'
+                    """, seconds: 100)
+                try domain.setFaults([])
+                try await domain.shell("within 60 'cmp \"$M/large\" \"$C/large\"'", seconds: 90)
+            }
+        }
     }
 }

@@ -57,6 +57,39 @@ import Testing
         #expect(fetches.nextPass == nil)
     }
 
+    /// It came to its end, of however many bytes, after its pin was taken away.
+    @Test func whatIsPinnedNoLongerIsFetchedNoFurther() {
+        var fetches = BackgroundFetches()
+        fetches.lookForPinned()
+        #expect(next(&fetches, pinned: [1, 2]) == [1, 2])
+        let ends = [fetches.unpin(node(1)), fetches.unpin(node(1)), fetches.unpin(node(3))]
+        #expect(ends == [true, false, false])
+        fetches.ended(node(1), .interrupted, at: .zero)
+        fetches.ended(node(2), .interrupted, at: .zero)
+        #expect(next(&fetches, pinned: []) == [2])
+    }
+
+    @Test func whatIsPinnedAnewBeforeItsFetchEndedIsFetched() {
+        var fetches = BackgroundFetches()
+        fetches.lookForPinned()
+        #expect(next(&fetches, pinned: [1]) == [1])
+        let ends = fetches.unpin(node(1))
+        fetches.lookForPinned()
+        #expect(next(&fetches, pinned: [1]) == [])
+        fetches.ended(node(1), .interrupted, at: .zero)
+        #expect(ends && next(&fetches) == [1])
+    }
+
+    @Test func whatSomebodyHasAskedForComesAlthoughItIsPinnedNoLonger() {
+        var fetches = BackgroundFetches()
+        fetches.lookForPinned()
+        #expect(next(&fetches, pinned: [1]) == [1])
+        fetches.ask(for: [node(1)])
+        #expect(next(&fetches) == [])
+        let ends = fetches.unpin(node(1))
+        #expect(!ends)
+    }
+
     @Test func whatFailsIsTriedAgainEachTimeLater() {
         var fetches = BackgroundFetches()
         fetches.lookForPinned()

@@ -15,6 +15,10 @@ package struct BackgroundFetches {
     /// Of `asked`, how many have begun.
     private var begun = 0
     package private(set) var running: Set<NodeID> = []
+    /// Those of `running` that nothing but their pins names, and those of which the pin was taken away
+    /// since.
+    private var forPins: Set<NodeID> = []
+    private var unpinned: Set<NodeID> = []
     /// The last pinned file that this pass has come to; nil: no pass is under way.
     private var cursor: NodeID?
     private var hasFailed = false
@@ -48,26 +52,45 @@ package struct BackgroundFetches {
         }
         var named: [NodeID] = []
         while running.count < BackgroundFetches.runningMax, begun < asked.count {
-            if running.insert(asked[begun]).inserted { named.append(asked[begun]) }
+            if begin(asked[begun]) { named.append(asked[begun]) }
+            forPins.remove(asked[begun])
             begun += 1
         }
         if begun == asked.count { (asked, begun) = ([], 0) }
         while running.count < BackgroundFetches.runningMax, let after = cursor {
             let found = try pinned(after, BackgroundFetches.runningMax - running.count)
-            for node in found where running.insert(node).inserted { named.append(node) }
+            for node in found where begin(node) {
+                named.append(node)
+                forPins.insert(node)
+            }
             cursor = found.last
             if found.isEmpty { passEnded(at: now) }
         }
         return named
     }
 
+    /// False when it is under way. One that is about to be ended begins again then.
+    private mutating func begin(_ node: NodeID) -> Bool {
+        unpinned.remove(node)
+        return running.insert(node).inserted
+    }
+
+    /// It is pinned no longer. True when its fetch is to end, as nothing else names it.
+    package mutating func unpin(_ node: NodeID) -> Bool {
+        guard forPins.remove(node) != nil else { return false }
+        unpinned.insert(node)
+        return true
+    }
+
     package enum End { case done, failed, interrupted }
 
     package mutating func ended(_ node: NodeID, _ end: End, at now: Duration) {
         running.remove(node)
+        forPins.remove(node)
+        let isUnpinned = unpinned.remove(node) != nil
         switch end {
         case .done: break
-        case .interrupted: asked.append(node)
+        case .interrupted: if !isUnpinned { asked.append(node) }
         case .failed:
             hasFailed = true
             if cursor == nil { passEnded(at: now) }

@@ -57,7 +57,7 @@ final class Dispatcher: ActionPerformer {
         case .endFetch(let node):
             guard let waiter = fetches.removeValue(forKey: node) else { return }
             engine.hydrator.detach(waiter, from: node)
-            mailbox.post(.fetchEnded(node, .failure(Failure(.interrupted, "the domain is paused"))))
+            mailbox.post(.fetchEnded(node, .failure(Failure(.interrupted, "nobody wants it now"))))
         case .releaseFetch(let node): engine.hydrator.release(node)
         case .evict(let node): engine.evictOrLog(node)
         case .makeRoom: isShortOfRoom = engine.evictIfNeeded()

@@ -56,6 +56,22 @@ extension SyncEngine {
     /// Files may have been pinned that are not here. From any thread.
     package func fetchPinned() { mailbox.post(.pinnedWanted) }
 
+    /// The file is pinned no longer: a fetch for its pin alone ends soon. From any thread.
+    package func unpinned(_ node: NodeID) { unpinned(node, dropsContent: false) }
+
+    /// Nothing of the file is to be here any more: a fetch for its pin alone ends soon, what is here
+    /// goes at once. From any thread but those serving the mount.
+    package func keepOnline(_ node: NodeID) throws(Failure) {
+        unpinned(node, dropsContent: true)
+        _ = try evict(node, evenUsed: true)
+    }
+
+    private func unpinned(_ node: NodeID, dropsContent: Bool) {
+        // Of a million files few are on their way.
+        guard hydrator.isBusy(node) else { return }
+        mailbox.post(.unpinned(node, dropsContent: dropsContent))
+    }
+
     /// What is to be fetched in the background and has not begun, or only just: at most so many.
     /// From any thread.
     package func queuedFetches(limit: Int) throws(Failure) -> [NodeID] {

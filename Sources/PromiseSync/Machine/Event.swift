@@ -27,6 +27,9 @@ package enum Event {
     case fetchesWanted([NodeID])
     /// Files may have been pinned that are not here.
     case pinnedWanted
+    /// A file whose content is on its way is pinned no longer; `dropsContent`: nothing of it is to be
+    /// here.
+    case unpinned(NodeID, dropsContent: Bool)
     /// Nodes that programs used, to be noted for eviction.
     case used([NodeID: Timestamp])
     /// The provider is to be looked at now, and told all that waits.

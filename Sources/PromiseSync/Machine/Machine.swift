@@ -40,7 +40,7 @@ struct Machine {
         case .itemDoubted, .found, .lookedInto, .surveyed, .askingDue, .digested, .told, .followDue, .follow, .followed,
             .claimsReleased, .asideDue, .tellingDue, .tell, .tellingFailed:
             try handleItem(event, &turn, transaction)
-        case .fetchesWanted, .pinnedWanted, .fetchTroubled, .fetchEnded, .hydrationPaused,
+        case .fetchesWanted, .pinnedWanted, .unpinned, .fetchTroubled, .fetchEnded, .hydrationPaused,
             .fetchingDue,
             .used, .roomDue:
             try handleContent(event, &turn, transaction)
@@ -134,6 +134,8 @@ struct Machine {
         switch event {
         case .fetchesWanted(let nodes): turn.remember { $0.fetches.ask(for: nodes) }
         case .pinnedWanted: turn.lookForPinned()
+        case .unpinned(let node, let dropsContent):
+            Fetching.unpinned(node, dropsContent: dropsContent, &turn)
         case .fetchTroubled(let node, let problem):
             turn.judge(problem)
             switch problem.code {

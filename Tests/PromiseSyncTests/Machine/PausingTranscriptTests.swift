@@ -10,7 +10,7 @@ import Testing
         let files = [NodeID(rawValue: 10), NodeID(rawValue: 11)]
         machine.happen("one is wanted", .fetchesWanted([files[0]]))
         machine.happen("a pause", .pauseWanted(true, Waiter(number: 2)))
-        let ended = Failure(.interrupted, "the domain is paused")
+        let ended = Failure(.interrupted, "nobody wants it now")
         machine.happen("it ends", .fetchEnded(files[0], .failure(ended)))
         try fixture.make("a", .link)
         machine.happen("another is wanted", .fetchesWanted([files[1]]))

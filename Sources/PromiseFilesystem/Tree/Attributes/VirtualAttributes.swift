@@ -95,8 +95,8 @@ extension FileSystem {
         guard try known(id)?.kind == .file else { return }
         switch pin {
         case .pinned: engine.fetchPinned()
-        case .onlineOnly: _ = try engine.evict(id, evenUsed: true)
-        case .automatic: break
+        case .onlineOnly: try engine.keepOnline(id)
+        case .automatic: engine.unpinned(id)
         }
     }
 

@@ -14,6 +14,15 @@ enum Fetching {
         for node in nodes { turn.act(.fetch(node)) }
     }
 
+    /// What is fetched for its pin alone is fetched no further.
+    static func unpinned(_ node: NodeID, dropsContent: Bool, _ turn: inout Turn) {
+        var fetches = turn.memory.fetches
+        guard fetches.unpin(node) else { return }
+        turn.remember { [fetches] in $0.fetches = fetches }
+        turn.act(.endFetch(node))
+        if dropsContent { turn.act(.evict(node)) }
+    }
+
     static func ended(_ node: NodeID, _ result: Result<Void, Failure>, _ turn: inout Turn) {
         var end = BackgroundFetches.End.done
         if case .failure(let failure) = result {
