@@ -17,7 +17,7 @@ import Testing
         try await fixture.run {
             let node = try await fixture.listed("a").id
             let hydrator = fixture.engine.hydrator
-            let waiter = try #require(hydrator.hydrate(node) { _ in })
+            let waiter = try #require(hydrator.hydrate(node, for: "cat") { _ in })
             #expect(await fixture.eventually { hydrator.progress(of: node)?.present == 1 })
             hydrator.detach(waiter, from: node)
             slow.mayGoOn.store(true, ordering: .relaxed)
@@ -35,7 +35,7 @@ import Testing
             let node = try await fixture.listed("a").id
             let hydrator = fixture.engine.hydrator
             for _ in 0..<2 {
-                let waiter = try #require(hydrator.hydrate(node) { _ in })
+                let waiter = try #require(hydrator.hydrate(node, for: "cat") { _ in })
                 #expect(await fixture.eventually { hydrator.progress(of: node)?.present == 1 })
                 hydrator.detach(waiter, from: node)
             }

@@ -154,6 +154,7 @@ package final class Hydrator: Sendable {
     /// Replies at once with nil, or later with an id.
     private func request(_ node: NodeID, _ wish: HydrationJob.Waiter, for program: String?) -> UInt64? {
         var waiter = wish
+        waiter.isProgram = program != nil
         waiter.id = state.withLock { state in
             defer { state.nextWaiter += 1 }
             return state.nextWaiter

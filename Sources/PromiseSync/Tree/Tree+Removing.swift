@@ -37,6 +37,8 @@ extension Tree {
             // A child that others moved to the folder's own place has made it go, or has its name now.
             guard let left = try transaction.entry(entry.id) else { return true }
             entry = left
+            // What was sent back may have come to be in it, by a circle of folders that others made.
+            if isEmpty { isEmpty = try !transaction.hasChildren(node.id) }
         }
         let isNewHere = observation.synced == nil && !entry.isExcluded
         if !isEmpty || isNewHere || observation.local?.isEdited == true
