@@ -236,8 +236,7 @@ package final class HydrationJob: Sendable {
     func began(_ range: ByteRange, in turn: Int, _ task: Task<Void, Never>) {
         let isUnwanted = state.withLock { state in
             if state.isClosed || state.abandonedCount != turn { return true }
-            // It may have broken off, and gone on, already.
-            if let current = state.plan.inFlight.first(where: { $0.upper == range.upper }) { state.tasks[current] = task }
+            if state.plan.inFlight.contains(range) { state.tasks[range] = task }
             return false
         }
         if isUnwanted { task.cancel() }
@@ -311,20 +310,6 @@ package final class HydrationJob: Sendable {
         state.withLock { state in
             if isWell { state.plan.ended(range) } else { state.plan.brokeOff(range) }
             state.tasks[range] = nil
-        }
-    }
-
-    /// A fetch that broke off goes on at its first byte that is not here, so that a server that ends answers early is read to
-    /// the end; true when it came far. Where all is here all is fetched again: nobody has said of which version it is.
-    func resume(_ range: inout ByteRange, _ sizes: FetchSizes) -> Bool {
-        state.withLock { state in
-            let missing = state.plan.present.missing(in: range.clamped(to: state.plan.size))
-            guard let first = missing.first?.lower, first > range.lower else { return false }
-            let rest = ByteRange(first, range.upper)
-            state.plan.resume(range, at: rest)
-            state.tasks[rest] = state.tasks.removeValue(forKey: range)
-            defer { range = rest }
-            return first - range.lower >= sizes.block
         }
     }
 

@@ -252,15 +252,6 @@ package struct HydrationPlan: Sendable {
         unproven.remove(range)
     }
 
-    /// A fetch broke off, and goes on with `rest`. Its good end is that of what is here already, too.
-    package mutating func resume(_ range: ByteRange, at rest: ByteRange) {
-        var left = unproven
-        brokeOff(range)
-        for other in inFlight { left.remove(other) }
-        inFlight.append(rest)
-        leftBefore[rest] = left
-    }
-
     /// A fetch was given up, or failed: nobody has said of which version its bytes are.
     package mutating func brokeOff(_ range: ByteRange) {
         if let index = inFlight.firstIndex(of: range) { inFlight.remove(at: index) }

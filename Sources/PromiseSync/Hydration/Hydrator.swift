@@ -79,9 +79,9 @@ package final class Hydrator: Sendable {
         self.onIdle = onIdle
     }
 
+    /// Bytes that came from the provider since the start.
     /// What may be under way at a time that no program waits for.
     var byteCountAhead: UInt64 { line.withLock { $0.byteCountAhead } }
-    /// Bytes that came from the provider since the start.
     package var bytesFetched: UInt64 { fetchedByteCount.load(ordering: .relaxed) }
     package var runningCount: Int { state.withLock { $0.jobs.values.filter(\.isWanted).count } }
     package var runningNodes: [NodeID] { state.withLock { $0.jobs.filter { $0.value.isWanted }.map(\.key) } }
@@ -240,7 +240,7 @@ package final class Hydrator: Sendable {
     }
 
     private func goOn(with range: ByteRange, of job: HydrationJob, after first: ProviderError?) async {
-        var (attempts, last, range) = (0, first, range)
+        var (attempts, last) = (0, first)
         while true {
             // Whoever has closed it ends it, and what was refused because of that is no trouble.
             if job.isClosed { return }
@@ -266,7 +266,6 @@ package final class Hydrator: Sendable {
                 }
                 await sleep(delay)
             }
-            if provider.capabilities.contains(.ranges), job.resume(&range, sizes) { attempts = 0 }
             let means = means(for: job)
             last = await withTaskExecutorPreference(provider.executor) { await attempt(range, of: job, by: means) }
         }
