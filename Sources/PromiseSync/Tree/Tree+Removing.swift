@@ -37,8 +37,6 @@ extension Tree {
             // A child that others moved to the folder's own place has made it go, or has its name now.
             guard let left = try transaction.entry(entry.id) else { return true }
             entry = left
-            // What was sent back may have come to be in it, by a circle of folders that others made.
-            if isEmpty { isEmpty = try !transaction.hasChildren(node.id) }
         }
         let isNewHere = observation.synced == nil && !entry.isExcluded
         if !isEmpty || isNewHere || observation.local?.isEdited == true
@@ -70,7 +68,7 @@ extension Tree {
         turn.notices.tree.append(.gone(entry.treePlace, node))
     }
 
-    /// True when nothing is left in the folder.
+    /// True when nothing is left in the folder, nor sent there by a circle of folders of others.
     private static func removeChildren(
         of folder: Entry, isMadeAnew: Bool, _ depth: Int, _ turn: inout Turn,
         _ transaction: borrowing Transaction
@@ -90,7 +88,7 @@ extension Tree {
                 if try !removeLocal(child, depth: depth + 1, &turn, transaction) { isEmpty = false }
             }
         }
-        return isEmpty
+        return try isEmpty ? !transaction.hasChildren(folder.node) : false
     }
 
     private enum Whereabouts {
